@@ -1,0 +1,68 @@
+//! What a hook answers: `HookResponse`, the stdout of a canonical handler.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HookResponse {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `false` ends the agent's loop.
+    #[serde(default, rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub goes_on: Option<bool>,
+    /// For the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// For the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_message: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suppress_output: Option<bool>,
+    /// The tool's new arguments, with canonical keys.
+    #[serde(
+        default,
+        alias = "modify_args",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub updated_input: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger_action: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl Decision {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl HookResponse {
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self {
+            decision: Some(Decision::Deny),
+            reason: Some(reason.into()),
+            ..Self::default()
+        }
+    }
+
+    pub fn is_deny(&self) -> bool {
+        self.decision == Some(Decision::Deny)
+    }
+}

@@ -1,0 +1,3 @@
+//! Chores of the project: `cargo xtask <chore>`.
+
+fn main() {}
