@@ -6,9 +6,11 @@
 pub mod event;
 pub mod hook;
 pub mod matcher;
+pub mod record;
 pub mod response;
 
 pub use event::HookEvent;
 pub use hook::{Handler, HandlerKind, Hook, Manifest, Platform, Strategy, TimeoutAction};
 pub use matcher::{Matcher, Mcp};
+pub use record::{Answer, HookRun, Loss, Record, RecordKind, RunOutcome};
 pub use response::{Decision, HookResponse};

@@ -1,0 +1,1 @@
+//! Proof in the real agents: a fake model and a runner for shipped clients.
