@@ -1,0 +1,70 @@
+//! Which capabilities a hook needs, read off the hook itself.
+
+use serde::Serialize;
+
+use crate::hook::{HandlerKind, Hook};
+use crate::registry::CAPABILITIES;
+
+/// Capabilities of what a hook writes; a hook that mentions one of them
+/// answers with structured output.
+const OUTPUT: [&str; 2] = ["structured_output", "input_rewrite"];
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Inferred {
+    pub capability: &'static str,
+    /// False: a guess from the text of the script.
+    pub certain: bool,
+    pub why: String,
+}
+
+/// In the order of the registry. `script` is the text of the program that the
+/// handler runs, when the caller has it.
+pub fn infer_capabilities(hook: &Hook, script: Option<&str>) -> Vec<Inferred> {
+    CAPABILITIES
+        .iter()
+        .filter_map(|capability| {
+            let (certain, why) = evidence(capability.name, hook, script)?;
+            Some(Inferred {
+                capability: capability.name,
+                certain,
+                why,
+            })
+        })
+        .collect()
+}
+
+fn evidence(capability: &str, hook: &Hook, script: Option<&str>) -> Option<(bool, String)> {
+    let handler = &hook.handler;
+    let certain = |holds: bool, why: &str| holds.then(|| (true, why.to_owned()));
+    match capability {
+        "structured_output" => certain(hook.blocking, "`blocking: true`")
+            .or_else(|| OUTPUT.iter().find_map(|name| mentioned(hook, name))),
+        "input_rewrite" => mentioned(hook, capability).or_else(|| {
+            let word = ["updated_input", "updatedInput"]
+                .into_iter()
+                .find(|word| script.is_some_and(|text| text.contains(word)))?;
+            Some((false, format!("the script mentions `{word}`")))
+        }),
+        "llm_evaluated" => certain(
+            matches!(handler.kind, HandlerKind::Prompt | HandlerKind::Agent),
+            &format!("handler type `{}`", handler.kind.as_str()),
+        ),
+        "http_handler" => certain(handler.kind == HandlerKind::Http, "handler type `http`"),
+        "async_execution" => certain(handler.is_async, "`async: true`"),
+        "platform_commands" => certain(!handler.platform.is_empty(), "`platform` is there"),
+        "custom_env" => certain(!handler.env.is_empty(), "`env` is there"),
+        "configurable_cwd" => certain(handler.cwd.is_some(), "`cwd` is there"),
+        _ => None,
+    }
+}
+
+/// Whether the author has named the capability.
+fn mentioned(hook: &Hook, capability: &str) -> Option<(bool, String)> {
+    if hook.degradation.contains_key(capability) {
+        return Some((true, format!("`degradation` names `{capability}`")));
+    }
+    hook.capabilities
+        .iter()
+        .any(|listed| listed == capability)
+        .then(|| (true, format!("`capabilities` lists `{capability}`")))
+}
