@@ -1,0 +1,335 @@
+//! Which manifests apply to an event, and where our own files are.
+//!
+//! Order: managed, user, project. A project may have several manifests between
+//! the event's folder and the root of its repository; all of them apply, the
+//! outermost first, because a guard at the root must hold in a subfolder that
+//! has hooks of its own.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhook_model::Scope;
+
+/// Names of a manifest, in the order of preference.
+pub const MANIFESTS: [&str; 4] = ["hooks.yaml", "hooks.yml", "hooks.json", "hooks.jsonc"];
+
+/// Names of a policy, in the order of preference.
+pub const POLICIES: [&str; 4] = ["policy.json", "policy.jsonc", "policy.yaml", "policy.yml"];
+
+/// Names of the user's settings, in the order of preference.
+pub const CONFIGS: [&str; 4] = ["config.yaml", "config.yml", "config.json", "config.jsonc"];
+
+/// Folder of a project's manifest.
+pub const PROJECT_FOLDER: &str = ".anyhook";
+
+/// A manifest or policy larger than this is not read.
+const SIZE_LIMIT: u64 = 4 * 1024 * 1024;
+
+/// Where our own files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    pub config: PathBuf,
+    pub state: PathBuf,
+    pub managed: PathBuf,
+    /// Projects are not looked for above it.
+    pub home: Option<PathBuf>,
+}
+
+impl Dirs {
+    /// By `ANYHOOK_*_DIR`, else by the conventions of the platform.
+    pub fn from_env() -> Self {
+        Self::from_lookup(|name| std::env::var_os(name))
+    }
+
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        let path = |name: &str| {
+            lookup(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        let home = path("HOME").or_else(|| path("USERPROFILE"));
+        let under_home = |rest: &str| home.clone().unwrap_or_default().join(rest);
+        // A relative base is against the XDG rules and would follow the agent's folder.
+        let base = |name: &str| path(name).filter(|base| base.is_absolute());
+        let (config, state) = if cfg!(windows) {
+            (
+                base("APPDATA").unwrap_or_else(|| under_home("AppData/Roaming")),
+                base("LOCALAPPDATA").unwrap_or_else(|| under_home("AppData/Local")),
+            )
+        } else {
+            (
+                base("XDG_CONFIG_HOME").unwrap_or_else(|| under_home(".config")),
+                base("XDG_STATE_HOME").unwrap_or_else(|| under_home(".local/state")),
+            )
+        };
+        let managed = if cfg!(windows) {
+            base("ProgramData")
+                .unwrap_or_else(|| PathBuf::from("C:/ProgramData"))
+                .join("anyhook")
+        } else if cfg!(target_os = "macos") {
+            PathBuf::from("/Library/Application Support/anyhook")
+        } else {
+            PathBuf::from("/etc/anyhook")
+        };
+        Self {
+            config: path("ANYHOOK_CONFIG_DIR").unwrap_or_else(|| config.join("anyhook")),
+            state: path("ANYHOOK_STATE_DIR").unwrap_or_else(|| state.join("anyhook")),
+            managed: path("ANYHOOK_MANAGED_DIR").unwrap_or(managed),
+            home,
+        }
+    }
+}
+
+/// A file of one scope, read.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub scope: Scope,
+    pub path: PathBuf,
+    /// The project that this file stands for: for a project's own file the
+    /// folder that holds `.anyhook`, else the event's project.
+    pub root: PathBuf,
+    pub text: String,
+}
+
+impl Source {
+    /// The folder it lies in.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.root)
+    }
+}
+
+/// What applies at one folder.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    pub manifests: Vec<Source>,
+    pub policies: Vec<Source>,
+    /// The event's project: the repository's root, else the nearest folder with
+    /// `.anyhook`, else the event's folder.
+    pub root: PathBuf,
+    pub troubles: Vec<Trouble>,
+}
+
+/// A file that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub scope: Scope,
+    pub path: PathBuf,
+    pub message: String,
+}
+
+/// Looks from an event's folder.
+pub fn discover(dirs: &Dirs, cwd: &Path) -> Found {
+    // One name per place: consent is by path, and an agent may come by a link.
+    let real = (cfg!(unix))
+        .then(|| std::fs::canonicalize(cwd).ok())
+        .flatten();
+    let cwd = real.as_deref().unwrap_or(cwd);
+    let (root, folders) = walk(cwd, dirs.home.as_deref());
+    let mut found = Found {
+        root,
+        ..Found::default()
+    };
+    let event_root = found.root.clone();
+    found.read(Scope::Managed, &dirs.managed, &event_root);
+    found.read(Scope::User, &dirs.config, &event_root);
+    for root in folders.iter().rev() {
+        found.read(Scope::Project, &root.join(PROJECT_FOLDER), root);
+    }
+    found
+}
+
+/// The project's root, and the folders up to it that have an `.anyhook`,
+/// innermost first.
+fn walk(cwd: &Path, home: Option<&Path>) -> (PathBuf, Vec<PathBuf>) {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in cwd.ancestors() {
+        if folder.join(PROJECT_FOLDER).is_dir() {
+            folders.push(folder.to_owned());
+        }
+        if folder.join(".git").exists() {
+            return (folder.to_owned(), folders);
+        }
+        if Some(folder) == home {
+            break;
+        }
+    }
+    let root = folders.first().map_or(cwd, PathBuf::as_path).to_owned();
+    (root, folders)
+}
+
+impl Found {
+    fn read(&mut self, scope: Scope, folder: &Path, root: &Path) {
+        let source = |(path, text)| Source {
+            scope,
+            path,
+            root: root.to_owned(),
+            text,
+        };
+        match read_first(folder, &MANIFESTS) {
+            Ok(file) => self.manifests.extend(file.map(source)),
+            Err(trouble) => self.troubles.push(trouble.of(scope)),
+        }
+        match read_first(folder, &POLICIES) {
+            Ok(file) => self.policies.extend(file.map(source)),
+            Err(trouble) => self.troubles.push(trouble.of(scope)),
+        }
+    }
+}
+
+pub struct Unreadable {
+    path: PathBuf,
+    message: String,
+}
+
+impl Unreadable {
+    fn of(self, scope: Scope) -> Trouble {
+        Trouble {
+            scope,
+            path: self.path,
+            message: self.message,
+        }
+    }
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.message)
+    }
+}
+
+/// The first of the names that is there.
+pub fn read_first(folder: &Path, names: &[&str]) -> Result<Option<(PathBuf, String)>, Unreadable> {
+    for name in names {
+        let path = folder.join(name);
+        match read_text(&path) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) => {}
+            Err(error) => {
+                return Err(Unreadable {
+                    message: format!("cannot be read: {error}"),
+                    path,
+                });
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    use std::io::Read;
+    let file = std::fs::File::open(path)?;
+    let data = file.metadata()?;
+    // A pipe in its place would never end.
+    if !data.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    if data.len() > SIZE_LIMIT {
+        return Err(io::Error::other("it is larger than 4 MiB"));
+    }
+    let mut text = String::with_capacity(usize::try_from(data.len()).unwrap_or_default());
+    file.take(SIZE_LIMIT).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(found: &Found) -> Vec<(Scope, String)> {
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        found
+            .manifests
+            .iter()
+            .map(|source| {
+                (
+                    source.scope,
+                    format!("{}/{}", name(&source.root), name(&source.path)),
+                )
+            })
+            .collect()
+    }
+
+    fn write(path: &Path, text: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn managed_then_user_then_every_manifest_up_to_the_repository() {
+        let scratch = tempfile::tempdir().unwrap();
+        let base = &scratch.path().canonicalize().unwrap();
+        let dirs = Dirs {
+            config: base.join("config"),
+            state: base.join("state"),
+            managed: base.join("managed"),
+            home: Some(base.to_owned()),
+        };
+        write(&base.join("config/hooks.json"), "{}");
+        write(&base.join("managed/hooks.yaml"), "{}");
+        write(&base.join("above/.anyhook/hooks.yaml"), "never read");
+        write(&base.join("above/repo/.git/HEAD"), "");
+        write(&base.join("above/repo/.anyhook/hooks.yml"), "");
+        write(&base.join("above/repo/.anyhook/policy.json"), "{}");
+        write(&base.join("above/repo/pkg/.anyhook/hooks.json"), "");
+        write(&base.join("above/repo/pkg/src/main"), "");
+        let found = discover(&dirs, &base.join("above/repo/pkg/src"));
+        assert_eq!(found.root, base.join("above/repo"));
+        let expected = [
+            (Scope::Managed, "repo/hooks.yaml"),
+            (Scope::User, "repo/hooks.json"),
+            (Scope::Project, "repo/hooks.yml"),
+            (Scope::Project, "pkg/hooks.json"),
+        ];
+        assert_eq!(
+            paths(&found),
+            expected.map(|(scope, path)| (scope, path.to_owned()))
+        );
+        assert_eq!(found.policies.len(), 1);
+        assert_eq!(found.troubles, []);
+
+        // Outside a repository the walk ends at the home folder.
+        let found = discover(&dirs, &base.join("above"));
+        assert_eq!(found.root, base.join("above"));
+        assert_eq!(found.manifests.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_text_file_is_a_trouble_and_not_an_end() {
+        let scratch = tempfile::tempdir().unwrap();
+        let base = &scratch.path().canonicalize().unwrap();
+        let dirs = Dirs {
+            config: base.join("config"),
+            state: base.join("state"),
+            managed: base.join("none"),
+            home: None,
+        };
+        write(&base.join(".git/HEAD"), "");
+        std::fs::create_dir_all(base.join("config/hooks.yaml")).unwrap();
+        std::fs::create_dir_all(base.join(".anyhook")).unwrap();
+        std::fs::write(base.join(".anyhook/hooks.json"), [0xff, 0xfe, 0]).unwrap();
+        let found = discover(&dirs, base);
+        assert!(found.manifests.is_empty());
+        assert_eq!(found.troubles.len(), 2);
+    }
+
+    #[test]
+    fn folders_by_environment() {
+        let lookup = |name: &str| match name {
+            "HOME" => Some("/home/me".into()),
+            "XDG_STATE_HOME" => Some("/state".into()),
+            "ANYHOOK_MANAGED_DIR" => Some("/managed".into()),
+            _ => None,
+        };
+        if cfg!(unix) {
+            let dirs = Dirs::from_lookup(lookup);
+            assert_eq!(dirs.config, Path::new("/home/me/.config/anyhook"));
+            assert_eq!(dirs.state, Path::new("/state/anyhook"));
+            assert_eq!(dirs.managed, Path::new("/managed"));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The journal: one line per event, appended by many processes at once.
+//!
+//! A line is one `write` to a file opened for appending, so lines of different
+//! processes never mix. The writer that finds the file full renames it under a
+//! lock on the file itself. A writer that does not get the lock appends without
+//! it: at worst its line ends in the file that has just been renamed, whole.
+//! Nothing here waits, and nothing here may fail an agent: a full disk costs
+//! the line and nothing else.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhook_model::Record;
+
+use crate::clock;
+use crate::redact;
+
+/// The file that is written to.
+pub const CURRENT: &str = "events.jsonl";
+
+/// The current file is renamed when it has this size.
+pub const ROTATE_AT: u64 = 16 * 1024 * 1024;
+
+/// Of the renamed files, so many are kept.
+pub const KEEP: usize = 64;
+
+#[derive(Debug, Clone)]
+pub struct Journal {
+    folder: PathBuf,
+    rotate_at: u64,
+}
+
+impl Journal {
+    pub fn new(state: &Path) -> Self {
+        Self {
+            folder: state.join("journal"),
+            rotate_at: ROTATE_AT,
+        }
+    }
+
+    pub fn rotating_at(mut self, bytes: u64) -> Self {
+        self.rotate_at = bytes;
+        self
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Redacts and appends a record.
+    pub fn append(&self, record: &Record) -> io::Result<()> {
+        let mut value = serde_json::to_value(record)?;
+        redact::value(&mut value);
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, &value)?;
+        line.push(b'\n');
+        self.append_line(&line)
+    }
+
+    /// `line` begins with a newline that is left out when the file is whole.
+    fn append_line(&self, line: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(CURRENT);
+        for _ in 0..4 {
+            let mut file = open(&path)?;
+            let locked = try_lock(&file);
+            if locked && !is_current(&file, &path) {
+                // Renamed between our open and our lock.
+                continue;
+            }
+            let data = file.metadata()?;
+            let size = data.len();
+            let is_full = size > 0 && size + line.len() as u64 > self.rotate_at;
+            if locked && is_full && self.rotate(&path).is_ok() {
+                continue;
+            }
+            // A line that a full disk has cut must not take ours with it.
+            let body = if locked && is_at_rest(&data) && !ends_with_newline(&file, size) {
+                line
+            } else {
+                line.get(1..).unwrap_or(line)
+            };
+            if file.write(body)? < body.len() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            return Ok(());
+        }
+        // Others rotate faster than we open: append to whatever is current.
+        open(&path)?.write_all(line.get(1..).unwrap_or(line))
+    }
+
+    fn rotate(&self, path: &Path) -> io::Result<()> {
+        let time = clock::compact(clock::now_ms());
+        let name = |n: u32| format!("events-{time}-{}-{n}.jsonl", std::process::id());
+        let free = (0..1000)
+            .map(|n| self.folder.join(name(n)))
+            .find(|path| !path.exists())
+            .ok_or(io::ErrorKind::AlreadyExists)?;
+        std::fs::rename(path, free)?;
+        self.prune();
+        Ok(())
+    }
+
+    fn prune(&self) {
+        let mut old = self.rotated();
+        let surplus = old.len().saturating_sub(KEEP);
+        for path in old.drain(..surplus) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// The renamed files, oldest first.
+    pub fn rotated(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.folder).into_iter().flatten();
+        let mut old: Vec<PathBuf> = entries
+            .flatten()
+            .filter(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.starts_with("events-") && name.ends_with(".jsonl")
+            })
+            .map(|entry| entry.path())
+            .collect();
+        old.sort();
+        old
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    // The record of what agents did is nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).or_else(|error| {
+        let folder = path.parent().ok_or(error)?;
+        crate::files::create_private_dir(folder)?;
+        options.open(path)
+    })
+}
+
+#[cfg(unix)]
+fn try_lock(file: &File) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+#[cfg(not(unix))]
+fn try_lock(file: &File) -> bool {
+    file.try_lock().is_ok()
+}
+
+#[cfg(unix)]
+fn is_current(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(theirs)) => ours.ino() == theirs.ino() && ours.dev() == theirs.dev(),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_current(_file: &File, _path: &Path) -> bool {
+    // Windows renames no file that is open.
+    true
+}
+
+/// Whether nobody is writing: a line that is being written looks cut as well.
+fn is_at_rest(data: &std::fs::Metadata) -> bool {
+    let age = data.modified().ok().and_then(|time| time.elapsed().ok());
+    age.is_some_and(|age| age > Duration::from_secs(1))
+}
+
+#[cfg(unix)]
+fn ends_with_newline(file: &File, size: u64) -> bool {
+    use std::os::unix::fs::FileExt;
+    let mut last = [b'\n'];
+    match size.checked_sub(1) {
+        Some(at) => file.read_at(&mut last, at).is_err() || last == [b'\n'],
+        None => true,
+    }
+}
+
+#[cfg(not(unix))]
+fn ends_with_newline(_file: &File, _size: u64) -> bool {
+    true
+}

@@ -1,0 +1,552 @@
+//! Takes secrets out of what is written down.
+//!
+//! By well-known shapes: keys of the large vendors, private keys, bearer
+//! tokens, passwords in addresses and assignments, and values whose name says
+//! what they are. A hand-written scanner: one pass over the bytes, which copies
+//! nothing until it finds something. It errs towards redacting.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// Longer texts are cut in the journal; a record is not an archive.
+pub const TEXT_LIMIT: usize = 256 * 1024;
+
+/// Redacts every string of a value, in place.
+pub fn value(value: &mut Value) {
+    match value {
+        Value::String(string) => {
+            cut(string);
+            if let Some(clean) = text(string) {
+                *string = clean;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(self::value),
+        Value::Object(map) => {
+            for (name, item) in map.iter_mut() {
+                match item {
+                    Value::String(secret)
+                        if is_secret_name(name) && is_worth_hiding(secret.as_bytes()) =>
+                    {
+                        *secret = mark(name_kind(name));
+                    }
+                    item => self::value(item),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn cut(string: &mut String) {
+    if string.len() <= TEXT_LIMIT {
+        return;
+    }
+    let total = string.len();
+    let boundary = (0..=TEXT_LIMIT)
+        .rev()
+        .find(|at| string.is_char_boundary(*at));
+    string.truncate(boundary.unwrap_or_default());
+    let _ = write!(string, "… [cut, {total} bytes in all]");
+}
+
+/// The text without its secrets; none when there are none.
+pub fn text(input: &str) -> Option<String> {
+    let bytes = input.as_bytes();
+    let mut clean: Option<String> = None;
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let Some(found) = starts(byte).then(|| secret_at(bytes, at)).flatten() else {
+            at += 1;
+            continue;
+        };
+        // Every alphabet takes a character as a whole or stops before it, so
+        // both ends are boundaries; were one not, the text would stay.
+        let is_whole = input.is_char_boundary(found.to) && found.to > at;
+        let Some(before) = input.get(copied..found.from).filter(|_| is_whole) else {
+            at += 1;
+            continue;
+        };
+        let out = clean.get_or_insert_with(|| String::with_capacity(input.len()));
+        out.push_str(before);
+        out.push_str(&mark(found.kind));
+        copied = found.to;
+        at = found.to;
+    }
+    let mut clean = clean?;
+    clean.push_str(input.get(copied..).unwrap_or_default());
+    Some(clean)
+}
+
+fn mark(kind: &str) -> String {
+    format!("[redacted:{kind}]")
+}
+
+struct Found {
+    kind: &'static str,
+    from: usize,
+    to: usize,
+}
+
+/// The bytes at which [`secret_at`] can find anything.
+fn starts(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'=' | b':'
+            | b'-'
+            | b's'
+            | b'r'
+            | b'A'
+            | b'a'
+            | b'g'
+            | b'x'
+            | b'e'
+            | b'h'
+            | b'n'
+            | b'p'
+            | b'w'
+            | b'S'
+            | b'd'
+            | b'y'
+            | b'l'
+            | b'B'
+            | b'b'
+            | b'G'
+            | b'f'
+            | b'v'
+            | b't'
+    )
+}
+
+fn secret_at(bytes: &[u8], at: usize) -> Option<Found> {
+    match bytes.get(at)? {
+        b':' if bytes.get(at..)?.starts_with(b"://") => userinfo(bytes, at + 3),
+        b'=' | b':' => assignment(bytes, at),
+        b'-' if bytes.get(at..)?.starts_with(b"-----BEGIN ") => private_key(bytes, at),
+        b'-' => option(bytes, at),
+        b'B' | b'b' => credentials(bytes, at),
+        _ => known_key(bytes, at),
+    }
+}
+
+struct Shape {
+    kind: &'static str,
+    prefix: &'static str,
+    /// How many characters of the alphabet follow at least.
+    least: usize,
+    alphabet: fn(u8) -> bool,
+}
+
+const fn shape(
+    kind: &'static str,
+    prefix: &'static str,
+    least: usize,
+    alphabet: fn(u8) -> bool,
+) -> Shape {
+    Shape {
+        kind,
+        prefix,
+        least,
+        alphabet,
+    }
+}
+
+/// Longer prefixes first where one begins another.
+const SHAPES: [Shape; 43] = [
+    shape("anthropic-key", "sk-ant-", 16, is_url_safe),
+    shape("openai-key", "sk-proj-", 16, is_url_safe),
+    shape("openrouter-key", "sk-or-", 16, is_url_safe),
+    shape("api-key", "sk-", 20, is_url_safe),
+    shape("stripe-key", "sk_live_", 10, is_alphanumeric),
+    shape("stripe-key", "sk_test_", 10, is_alphanumeric),
+    shape("stripe-key", "rk_live_", 10, is_alphanumeric),
+    shape("stripe-key", "rk_test_", 10, is_alphanumeric),
+    shape("webhook-secret", "whsec_", 16, is_base64),
+    shape("aws-key", "AKIA", 16, is_upper),
+    shape("aws-key", "ASIA", 16, is_upper),
+    shape("google-key", "AIza", 30, is_url_safe),
+    shape("google-token", "ya29.", 20, is_url_safe),
+    shape("google-secret", "GOCSPX-", 20, is_url_safe),
+    shape("github-token", "github_pat_", 20, is_url_safe),
+    shape("github-token", "ghp_", 20, is_alphanumeric),
+    shape("github-token", "gho_", 20, is_alphanumeric),
+    shape("github-token", "ghu_", 20, is_alphanumeric),
+    shape("github-token", "ghs_", 20, is_alphanumeric),
+    shape("github-token", "ghr_", 20, is_alphanumeric),
+    shape("gitlab-token", "glpat-", 16, is_url_safe),
+    shape("gitlab-token", "gldt-", 16, is_url_safe),
+    shape("gitlab-token", "glrt-", 16, is_url_safe),
+    shape("gitlab-token", "glcbt-", 16, is_url_safe),
+    shape("slack-token", "xoxb-", 10, is_url_safe),
+    shape("slack-token", "xoxp-", 10, is_url_safe),
+    shape("slack-token", "xoxa-", 10, is_url_safe),
+    shape("slack-token", "xoxr-", 10, is_url_safe),
+    shape("slack-token", "xoxs-", 10, is_url_safe),
+    shape("slack-token", "xoxe.", 10, is_token),
+    shape("slack-token", "xapp-", 10, is_url_safe),
+    shape("slack-webhook", "hooks.slack.com/services/", 16, is_path),
+    shape("xai-key", "xai-", 30, is_alphanumeric),
+    shape("groq-key", "gsk_", 30, is_alphanumeric),
+    shape("huggingface-token", "hf_", 25, is_alphanumeric),
+    shape("npm-token", "npm_", 30, is_alphanumeric),
+    shape("pypi-token", "pypi-", 40, is_url_safe),
+    shape("digitalocean-token", "dop_v1_", 32, is_alphanumeric),
+    shape("sendgrid-key", "SG.", 30, is_token),
+    shape("linear-key", "lin_api_", 20, is_alphanumeric),
+    shape("age-key", "AGE-SECRET-KEY-1", 20, is_upper),
+    shape("vault-token", "hvs.", 20, is_url_safe),
+    shape("databricks-token", "dapi", 32, is_hex),
+];
+
+fn is_alphanumeric(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_hexdigit()
+}
+
+fn is_upper(byte: u8) -> bool {
+    byte.is_ascii_uppercase() || byte.is_ascii_digit()
+}
+
+fn is_url_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+}
+
+fn is_token(byte: u8) -> bool {
+    is_url_safe(byte) || byte == b'.'
+}
+
+fn is_base64(byte: u8) -> bool {
+    is_url_safe(byte) || matches!(byte, b'+' | b'/' | b'=')
+}
+
+fn is_path(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'/'
+}
+
+/// How many bytes from `at` on belong to an alphabet.
+fn run(bytes: &[u8], at: usize, alphabet: impl Fn(u8) -> bool) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    rest.iter().take_while(|byte| alphabet(**byte)).count()
+}
+
+fn is_word_start(bytes: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+    let Some(&before) = before else {
+        return true;
+    };
+    // `\n` in a JSON text within a text is not the letter before the key.
+    let escaped = at.checked_sub(2).and_then(|two| bytes.get(two)) == Some(&b'\\')
+        && matches!(before, b'n' | b't' | b'r');
+    escaped || !(before.is_ascii_alphanumeric() || before == b'_')
+}
+
+fn known_key(bytes: &[u8], at: usize) -> Option<Found> {
+    if !is_word_start(bytes, at) {
+        return None;
+    }
+    let rest = bytes.get(at..)?;
+    if rest.starts_with(b"eyJ") {
+        return json_web_token(bytes, at);
+    }
+    SHAPES
+        .iter()
+        .filter(|shape| rest.starts_with(shape.prefix.as_bytes()))
+        .find_map(|shape| {
+            let body = at + shape.prefix.len();
+            let length = run(bytes, body, shape.alphabet);
+            (length >= shape.least).then_some(Found {
+                kind: shape.kind,
+                from: at,
+                to: body + length,
+            })
+        })
+}
+
+/// Three parts with dots between them, the first an encoded `{"`.
+fn json_web_token(bytes: &[u8], at: usize) -> Option<Found> {
+    let length = run(bytes, at, is_token);
+    let token = bytes.get(at..at + length)?;
+    let mut parts = token.split(|byte| *byte == b'.');
+    let is_long = |part: Option<&[u8]>| part.is_some_and(|part| part.len() >= 8);
+    (is_long(parts.next()) && is_long(parts.next())).then_some(Found {
+        kind: "jwt",
+        from: at,
+        to: at + length,
+    })
+}
+
+fn private_key(bytes: &[u8], at: usize) -> Option<Found> {
+    let rest = bytes.get(at..)?;
+    let line = rest.get(..rest.len().min(64))?;
+    find(line, b"PRIVATE KEY")?;
+    let to = match find(rest.get(5..)?, b"-----END ") {
+        Some(end) => {
+            let close = at + 5 + end + b"-----END ".len();
+            let tail = bytes.get(close..)?;
+            close + find(tail, b"-----").map_or(tail.len(), |dashes| dashes + 5)
+        }
+        // Cut off: the rest is key.
+        None => bytes.len(),
+    };
+    Some(Found {
+        kind: "private-key",
+        from: at,
+        to,
+    })
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
+}
+
+/// `Bearer …` and `Basic …`.
+fn credentials(bytes: &[u8], at: usize) -> Option<Found> {
+    if !is_word_start(bytes, at) {
+        return None;
+    }
+    let rest = bytes.get(at..)?;
+    let scheme = [&b"bearer "[..], &b"basic "[..]]
+        .into_iter()
+        .find(|scheme| {
+            rest.get(..scheme.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+        })?;
+    let from = at + scheme.len();
+    let length = run(bytes, from, |byte| {
+        is_base64(byte) || is_token(byte) || byte == b'~'
+    });
+    let token = bytes.get(from..from + length)?;
+    // "Basic authentication" is prose.
+    let is_prose = token.iter().all(u8::is_ascii_alphabetic) && length < 20;
+    (length >= 8 && !is_prose).then_some(Found {
+        kind: "credentials",
+        from,
+        to: from + length,
+    })
+}
+
+/// The password of `scheme://user:password@host`.
+fn userinfo(bytes: &[u8], at: usize) -> Option<Found> {
+    let authority = run(bytes, at, |byte| {
+        byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'"' | b'\'' | b'<' | b'>')
+    });
+    let text = bytes.get(at..at + authority)?;
+    let host = text.iter().rposition(|byte| *byte == b'@')?;
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    (colon + 1 < host && is_literal(text.get(colon + 1..host)?)).then_some(Found {
+        kind: "password",
+        from: at + colon + 1,
+        to: at + host,
+    })
+}
+
+/// `PASSWORD=…`, `"api_key": "…"`, `Authorization: …`.
+fn assignment(bytes: &[u8], at: usize) -> Option<Found> {
+    let name = name_before(bytes, at)?;
+    if !is_secret_name(name) {
+        return None;
+    }
+    let gap = run(bytes, at + 1, |byte| matches!(byte, b' ' | b'\t'));
+    // A colon in prose ("the token: ...") is followed by a space as well; an
+    // equals sign with one is a comparison or an assignment, both worth it.
+    let kind = name_kind(name);
+    value_at(
+        bytes,
+        at + 1 + gap,
+        kind,
+        name.eq_ignore_ascii_case("authorization"),
+    )
+}
+
+/// `--password …` on a command line.
+fn option(bytes: &[u8], at: usize) -> Option<Found> {
+    if !is_word_start(bytes, at) || !bytes.get(at..)?.starts_with(b"--") {
+        return None;
+    }
+    let length = run(bytes, at + 2, is_url_safe);
+    let name = std::str::from_utf8(bytes.get(at + 2..at + 2 + length)?).ok()?;
+    if !is_secret_name(name) || bytes.get(at + 2 + length) != Some(&b' ') {
+        return None;
+    }
+    let from = at + 3 + length;
+    if bytes.get(from) == Some(&b'-') {
+        return None;
+    }
+    value_at(bytes, from, name_kind(name), false)
+}
+
+/// The name that ends before `at`, with its closing quote left out.
+fn name_before(bytes: &[u8], at: usize) -> Option<&str> {
+    let head = bytes.get(..at)?;
+    let head = head.strip_suffix(b" ").unwrap_or(head);
+    let head = head
+        .strip_suffix(b"\\\"")
+        .or_else(|| head.strip_suffix(b"\""))
+        .or_else(|| head.strip_suffix(b"'"))
+        .unwrap_or(head);
+    let length = head
+        .iter()
+        .rev()
+        .take_while(|byte| is_url_safe(**byte))
+        .count();
+    std::str::from_utf8(head.get(head.len() - length..)?).ok()
+}
+
+fn value_at(bytes: &[u8], at: usize, kind: &'static str, whole_line: bool) -> Option<Found> {
+    let rest = bytes.get(at..)?;
+    let (open, is_escaped) = match rest {
+        [b'\\', quote @ (b'"' | b'\''), ..] => (Some(*quote), true),
+        [quote @ (b'"' | b'\''), ..] => (Some(*quote), false),
+        _ => (None, false),
+    };
+    let from = at + usize::from(open.is_some()) + usize::from(is_escaped);
+    let length = run(bytes, from, |byte| match open {
+        Some(quote) => byte != quote && byte != b'\n' && !(is_escaped && byte == b'\\'),
+        None if whole_line => !matches!(byte, b'\n' | b'\r' | b'"' | b'\'' | b'\\'),
+        None => {
+            (byte.is_ascii_graphic() || !byte.is_ascii())
+                && !matches!(
+                    byte,
+                    b'"' | b'\'' | b',' | b';' | b'&' | b'|' | b')' | b'}' | b']' | b'\\' | b'`'
+                )
+        }
+    });
+    let secret = bytes.get(from..from + length)?;
+    (is_worth_hiding(secret) && is_literal(secret)).then_some(Found {
+        kind,
+        from,
+        to: from + length,
+    })
+}
+
+/// Not a reference to a secret that lies elsewhere, nor a mark of ours.
+fn is_literal(secret: &[u8]) -> bool {
+    !(secret.starts_with(b"$")
+        || secret.starts_with(b"<")
+        || secret.starts_with(b"{{")
+        || secret.starts_with(b"[redacted"))
+}
+
+fn is_worth_hiding(secret: &[u8]) -> bool {
+    let is_word = [&b"true"[..], b"false", b"null", b"none"]
+        .iter()
+        .any(|word| secret.eq_ignore_ascii_case(word));
+    secret.len() >= 3 && !is_word
+}
+
+/// Whether a name says that its value is a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    let plain: String = name
+        .bytes()
+        .filter(u8::is_ascii_alphanumeric)
+        .map(|byte| char::from(byte.to_ascii_lowercase()))
+        .collect();
+    // Counts and limits of tokens, and names of things, are no secrets.
+    if plain.contains("tokens")
+        || [
+            "tokencount",
+            "tokenlimit",
+            "tokentype",
+            "secretname",
+            "tokenid",
+            "keyid",
+        ]
+        .iter()
+        .any(|ending| plain.ends_with(ending))
+    {
+        return false;
+    }
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "credential",
+        "authorization",
+    ]
+    .iter()
+    .any(|part| plain.contains(part))
+        || plain == "pwd" && name.len() > 3
+}
+
+fn name_kind(name: &str) -> &'static str {
+    let name = name.to_ascii_lowercase();
+    if name.contains("pass") {
+        "password"
+    } else if name.contains("token") {
+        "token"
+    } else if name.contains("key") {
+        "key"
+    } else {
+        "secret"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each line: a text, ` => `, and what is to remain; `=>` and nothing after
+    /// it: the text stays as it is.
+    #[test]
+    fn cases() {
+        let cases = include_str!("../tests/redact.txt");
+        let mut count = 0;
+        for line in cases
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+        {
+            // Written apart, so that scanners for leaked keys let the file be.
+            let (input, expected) = line
+                .split_once(" => ")
+                .unwrap_or((line.trim_end_matches(" =>"), ""));
+            let input = input.replace('·', "").replace("⏎", "\n");
+            let expected = if expected.is_empty() {
+                input.clone()
+            } else {
+                expected.replace("⏎", "\n")
+            };
+            let clean = text(&input).unwrap_or_else(|| input.clone());
+            assert_eq!(clean, expected, "from: {input}");
+            count += 1;
+        }
+        assert!(count > 40, "{count} cases");
+    }
+
+    #[test]
+    fn values_are_redacted_by_name_at_any_depth() {
+        let mut data = serde_json::json!({
+            "env": [{"DB_PASSWORD": "hunter22", "input_tokens": 12, "token": null}],
+            "note": "max_tokens=4096",
+            "access_token": "abcdef",
+        });
+        value(&mut data);
+        assert_eq!(
+            data,
+            serde_json::json!({
+                "env": [{"DB_PASSWORD": "[redacted:password]", "input_tokens": 12, "token": null}],
+                "note": "max_tokens=4096",
+                "access_token": "[redacted:token]",
+            })
+        );
+    }
+
+    #[test]
+    fn long_texts_are_cut_at_a_character() {
+        let mut data = Value::String("é".repeat(TEXT_LIMIT));
+        value(&mut data);
+        let text = data.as_str().unwrap();
+        assert!(text.len() < TEXT_LIMIT + 64);
+        assert!(text.ends_with(&format!("[cut, {} bytes in all]", TEXT_LIMIT * 2)));
+    }
+}

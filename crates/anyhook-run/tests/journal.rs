@@ -1,0 +1,111 @@
+//! Many writers, one journal.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+use std::collections::HashSet;
+use std::io::Write;
+use std::path::Path;
+
+use anyhook_model::{HookEvent, Record};
+use anyhook_run::journal::Journal;
+
+fn record(id: String, size: usize) -> Record {
+    let mut event = HookEvent::default();
+    event
+        .data
+        .insert("prompt".to_owned(), "x".repeat(size).into());
+    Record {
+        id,
+        event,
+        ..Record::default()
+    }
+}
+
+/// The ids in all files, each line whole.
+fn ids(journal: &Journal) -> Vec<String> {
+    let mut files = journal.rotated();
+    files.push(journal.folder().join("events.jsonl"));
+    let text: String = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    text.lines()
+        .map(|line| serde_json::from_str::<Record>(line).expect(line).id)
+        .collect()
+}
+
+#[test]
+fn no_line_is_lost_or_split_while_the_file_turns() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::new(state.path()).rotating_at(40_000);
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            let journal = &journal;
+            scope.spawn(move || {
+                for n in 0..50 {
+                    let size = if n % 10 == 0 { 30_000 } else { 100 };
+                    journal
+                        .append(&record(format!("{writer}-{n}"), size))
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let ids = ids(&journal);
+    assert_eq!(ids.len(), 400);
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 400);
+    assert!(journal.rotated().len() > 5);
+}
+
+#[test]
+fn a_line_cut_by_a_full_disk_does_not_take_the_next_with_it() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::new(state.path());
+    journal.append(&record("first".to_owned(), 1)).unwrap();
+    let path = journal.folder().join("events.jsonl");
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(&path)
+        .unwrap();
+    file.write_all(b"{\"v\":1,\"id\":\"hal").unwrap();
+    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    file.set_modified(earlier).unwrap();
+    journal.append(&record("second".to_owned(), 1)).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let whole: Vec<String> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Record>(line).ok())
+        .map(|record| record.id)
+        .collect();
+    assert_eq!(whole, ["first", "second"]);
+}
+
+#[test]
+fn without_a_place_to_write_it_is_an_error_and_no_more() {
+    let journal = Journal::new(Path::new("/dev/null/nowhere"));
+    assert!(journal.append(&record("lost".to_owned(), 1)).is_err());
+    if Path::new("/dev/full").exists() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = state.path().join("journal");
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("/dev/full", folder.join("events.jsonl")).unwrap();
+        let journal = Journal::new(state.path());
+        assert!(journal.append(&record("lost".to_owned(), 1)).is_err());
+    }
+}
+
+#[test]
+fn secrets_do_not_reach_the_disk() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::new(state.path());
+    let mut record = record("one".to_owned(), 1);
+    let token = ["gh", "p_", &"a1".repeat(18)].concat();
+    record.response.reason = Some(format!("uses {token}"));
+    record.event.metadata.insert(
+        "native".to_owned(),
+        serde_json::json!({"env": [{"k": token}]}),
+    );
+    journal.append(&record).unwrap();
+    let text = std::fs::read_to_string(journal.folder().join("events.jsonl")).unwrap();
+    assert!(!text.contains(&token), "{text}");
+    assert_eq!(text.matches("[redacted:github-token]").count(), 2);
+}
