@@ -1,0 +1,49 @@
+//! What can go wrong in the runner itself; a client that misbehaves is an outcome, not an error.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {what} `{path}`: {source}")]
+    File {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("`{path}` is not as it should be: {message}")]
+    Data { path: PathBuf, message: String },
+    #[error("no client `{0}`; `list` shows those that there are")]
+    NoClient(String),
+    #[error("cannot start `{program}`: {source}")]
+    Start { program: String, source: io::Error },
+    #[error("`{command}` failed ({status}):\n{output}")]
+    Command {
+        command: String,
+        status: String,
+        output: String,
+    },
+    #[error("`{0}` is not built; `cargo build -p anyhook-e2e` builds it")]
+    NotBuilt(&'static str),
+    #[error("the session left no result: {0}")]
+    NoResult(String),
+    #[error("no cache folder: set ANYHOOK_E2E_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCache,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Puts a path to an I/O error.
+pub(crate) trait AtPath<T> {
+    fn at(self, what: &'static str, path: impl Into<PathBuf>) -> Result<T>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at(self, what: &'static str, path: impl Into<PathBuf>) -> Result<T> {
+        self.map_err(|source| Error::File {
+            what,
+            path: path.into(),
+            source,
+        })
+    }
+}

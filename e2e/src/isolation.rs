@@ -1,0 +1,137 @@
+//! Keeps a session to itself: a network namespace with loopback only and a pid namespace that takes every
+//! leftover process with it, where the system allows; else dead proxies and a sweep over the process table.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How a session is kept from the outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    Namespace,
+    /// No namespace can be had, for this reason.
+    Plain(String),
+}
+
+/// Root inside, so that loopback can be brought up.
+const OUTER: [&str; 8] = [
+    "--user",
+    "--map-root-user",
+    "--net",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+    "--",
+];
+
+/// Clients run as an ordinary user: some refuse to work without permission checks as root.
+const INNER: [&str; 5] = [
+    "unshare",
+    "--user",
+    "--map-user=1000",
+    "--map-group=1000",
+    "--",
+];
+
+const LOOPBACK_UP: [&str; 5] = ["ip", "link", "set", "lo", "up"];
+
+impl Isolation {
+    /// What this system allows; found out once, by trying.
+    pub fn detect() -> &'static Isolation {
+        static FOUND: OnceLock<Isolation> = OnceLock::new();
+        FOUND.get_or_init(|| {
+            let trial = format!("{} && {} true", LOOPBACK_UP.join(" "), INNER.join(" "));
+            let tried = Command::new("unshare")
+                .args(OUTER)
+                .args(["sh", "-c", &trial])
+                .output();
+            match tried {
+                Ok(output) if output.status.success() => Isolation::Namespace,
+                Ok(output) => {
+                    Isolation::Plain(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+                }
+                Err(error) => Isolation::Plain(format!("unshare: {error}")),
+            }
+        })
+    }
+
+    /// A command that runs `program` in the isolation.
+    pub fn enter(&self, program: &Path) -> Command {
+        match self {
+            Isolation::Namespace => {
+                let mut command = Command::new("unshare");
+                command.args(OUTER).arg(program);
+                command
+            }
+            Isolation::Plain(_) => Command::new(program),
+        }
+    }
+
+    /// Variables that keep a client from the network where no namespace does.
+    pub fn env(&self) -> Vec<(&'static str, &'static str)> {
+        match self {
+            Isolation::Namespace => Vec::new(),
+            Isolation::Plain(_) => {
+                const DEAD: &str = "http://127.0.0.1:9";
+                const LOCAL: &str = "127.0.0.1,localhost";
+                vec![
+                    ("HTTP_PROXY", DEAD),
+                    ("HTTPS_PROXY", DEAD),
+                    ("ALL_PROXY", DEAD),
+                    ("http_proxy", DEAD),
+                    ("https_proxy", DEAD),
+                    ("all_proxy", DEAD),
+                    ("NO_PROXY", LOCAL),
+                    ("no_proxy", LOCAL),
+                ]
+            }
+        }
+    }
+}
+
+/// Inside the namespace: brings loopback up.
+pub(crate) fn loopback_up() -> Command {
+    from_words(&LOOPBACK_UP)
+}
+
+/// Inside the namespace: the command as an ordinary user.
+pub(crate) fn as_user(argv: &[String]) -> Command {
+    let mut command = from_words(&INNER);
+    command.args(argv);
+    command
+}
+
+fn from_words(words: &[&str]) -> Command {
+    let mut words = words.iter();
+    let mut command = Command::new(words.next().copied().unwrap_or_default());
+    command.args(words);
+    command
+}
+
+/// Ends every process whose HOME is this folder: daemons that a client left behind. Where there is no `/proc`
+/// it finds none.
+pub(crate) fn sweep(home: &Path) {
+    let mark = format!("HOME={}", home.display()).into_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return;
+    };
+    for process in processes.flatten() {
+        let pid = process
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let Some(pid) = pid.and_then(Pid::from_raw) else {
+            continue;
+        };
+        let ours = fs::read(process.path().join("environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark));
+        if ours {
+            // It may have ended by itself meanwhile.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The place of one session: HOME, project, temporary folder and run folder in a folder of their own that goes
+//! away with the session.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::error::{AtPath, Error, Result};
+
+pub struct Scratch {
+    root: Option<TempDir>,
+    pub home: PathBuf,
+    pub project: PathBuf,
+    pub run: PathBuf,
+    /// The whole environment of everything that runs here.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Scratch {
+    /// `first_in_path` comes before the PATH of this process.
+    pub(crate) fn new(first_in_path: &[PathBuf], keep: bool) -> Result<Self> {
+        let temp = env::temp_dir();
+        let root = tempfile::Builder::new()
+            .prefix("anyhook-e2e-")
+            .tempdir()
+            .at("create a folder in", &temp)?;
+        let base = root.path().canonicalize().at("resolve", root.path())?;
+        let [home, project, tmp, run] =
+            ["home", "project", "tmp", "run"].map(|name| base.join(name));
+        for folder in [&home, &project, &tmp, &run] {
+            fs::create_dir(folder).at("create", folder)?;
+        }
+        let inherited = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths(
+            first_in_path
+                .iter()
+                .cloned()
+                .chain(env::split_paths(&inherited)),
+        );
+        let path = path.unwrap_or(inherited);
+        let env = [
+            ("PATH", path.to_string_lossy().into_owned()),
+            ("HOME", home.to_string_lossy().into_owned()),
+            ("TMPDIR", tmp.to_string_lossy().into_owned()),
+            ("PWD", project.to_string_lossy().into_owned()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("SHELL", "/bin/bash".to_owned()),
+            ("TERM", "dumb".to_owned()),
+            ("USER", "e2e".to_owned()),
+            ("NO_COLOR", "1".to_owned()),
+            ("CI", "1".to_owned()),
+            ("DO_NOT_TRACK", "1".to_owned()),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+        ];
+        let scratch = Scratch {
+            root: if keep {
+                // The folder is to outlive us: give up its guard.
+                let _ = root.keep();
+                None
+            } else {
+                Some(root)
+            },
+            home,
+            project,
+            run,
+            env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+        };
+        let mut git = scratch.command("git");
+        git.args(["init", "--quiet", "--initial-branch=main"]);
+        // A project that is no repository will do where there is no git.
+        let _ = git.output();
+        Ok(scratch)
+    }
+
+    /// Where the session is, when it was to be kept.
+    pub fn kept(&self) -> Option<&Path> {
+        self.root.is_none().then(|| self.run.parent()).flatten()
+    }
+
+    /// A command in the project, with nothing but the environment of the session.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .envs(&self.env)
+            .current_dir(&self.project);
+        command
+    }
+
+    /// Writes a file; `~/…` is below HOME, all else below the project. A JSON object that is there already is
+    /// merged with the new one.
+    pub fn put(&self, path: &str, text: &str, executable: bool) -> Result<()> {
+        let path = match path.strip_prefix("~/") {
+            Some(below) => self.home.join(below),
+            None => self.project.join(path.strip_prefix("./").unwrap_or(path)),
+        };
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).at("create", parent)?;
+        }
+        let is_json = path
+            .extension()
+            .is_some_and(|extension| extension == "json");
+        let merged = match fs::read_to_string(&path) {
+            Ok(old) if is_json => Some(merge(parse(&path, &old)?, parse(&path, text)?)),
+            _ => None,
+        };
+        let text = merged.map_or_else(|| text.to_owned(), |value| format!("{value:#}\n"));
+        fs::write(&path, text).at("write", &path)?;
+        if executable {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+                .at("make executable", path)?;
+        }
+        Ok(())
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| Error::Data {
+        path: path.to_owned(),
+        message: format!("{error} in:\n{text}"),
+    })
+}
+
+/// Objects member by member; of anything else the new value.
+fn merge(old: Value, new: Value) -> Value {
+    match (old, new) {
+        (Value::Object(mut old), Value::Object(new)) => {
+            for (key, value) in new {
+                let value = match old.remove(&key) {
+                    Some(there) => merge(there, value),
+                    None => value,
+                };
+                old.insert(key, value);
+            }
+            Value::Object(old)
+        }
+        (_, new) => new,
+    }
+}
