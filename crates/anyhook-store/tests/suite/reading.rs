@@ -1,0 +1,284 @@
+//! What is asked of the store.
+
+use anyhook_model::{Decision, RecordKind, RunOutcome};
+use anyhook_store::{EventFilter, PageQuery};
+use serde_json::json;
+
+use crate::Opener;
+use crate::made::{all, denied, object, record};
+
+pub fn a_record_comes_back_whole(opener: Opener) {
+    let mut made = denied(record("r1", 5), "No `rm` here");
+    made.extra.insert("later".to_owned(), json!({"kept": true}));
+    opener().ingest(std::slice::from_ref(&made)).unwrap();
+    let found = opener().event("r1").unwrap().unwrap();
+    assert_eq!(found.record, serde_json::to_value(&made).unwrap());
+    let summary = serde_json::to_value(&found.summary).unwrap();
+    assert_eq!(
+        summary,
+        json!({
+            "seq": 1, "id": "r1", "time": "2026-03-01T10:00:05.5Z", "kind": "event",
+            "agent": "claude-code", "event": "before_tool_execute", "type": "BEFORE_TOOL",
+            "native_event": "PreToolUse", "session_id": "s1", "cwd": "/p", "tool": "shell",
+            "detail": "echo r1", "decision": "deny", "reason": "No `rm` here",
+            "duration_ms": 5.0, "hooks": 1
+        })
+    );
+    assert!(opener().event("r2").unwrap().is_none());
+}
+
+pub fn filters_narrow(opener: Opener) {
+    let store = opener();
+    let mut other = record("g", 30);
+    other.agent = "gemini-cli".into();
+    other.event.native_event = "AfterAgent".into();
+    other.event.event = "agent_stop".into();
+    other.event.session_id = Some("s2".to_owned());
+    other.event.machine_id = Some("laptop".to_owned());
+    other.event.data = object(json!({"message": "ÄRGER im Büro 100%_sure"}));
+    store
+        .ingest(&[record("a", 10), denied(record("d", 20), "Forbidden"), other])
+        .unwrap();
+    let some = |text: &str| Some(text.to_owned());
+    let none = EventFilter::default;
+    let cases: Vec<(EventFilter, &[&str])> = vec![
+        (none(), &["g", "d", "a"]),
+        (
+            EventFilter {
+                agent: some("gemini-cli"),
+                ..none()
+            },
+            &["g"],
+        ),
+        (
+            EventFilter {
+                session: some("s1"),
+                ..none()
+            },
+            &["d", "a"],
+        ),
+        (
+            EventFilter {
+                event: some("before_tool_execute"),
+                ..none()
+            },
+            &["d", "a"],
+        ),
+        (
+            EventFilter {
+                event: some("AFTER_AGENT"),
+                ..none()
+            },
+            &["g"],
+        ),
+        (
+            EventFilter {
+                event: some("AfterAgent"),
+                ..none()
+            },
+            &["g"],
+        ),
+        (
+            EventFilter {
+                decision: some("deny"),
+                ..none()
+            },
+            &["d"],
+        ),
+        (
+            EventFilter {
+                decision: some("none"),
+                ..none()
+            },
+            &["g", "a"],
+        ),
+        (
+            EventFilter {
+                tool: some("shell"),
+                ..none()
+            },
+            &["d", "a"],
+        ),
+        (
+            EventFilter {
+                machine: some("laptop"),
+                ..none()
+            },
+            &["g"],
+        ),
+        (
+            EventFilter {
+                text: some("forBIDDen"),
+                ..none()
+            },
+            &["d"],
+        ),
+        (
+            EventFilter {
+                text: some("ärger im büro 100%_S"),
+                ..none()
+            },
+            &["g"],
+        ),
+        (
+            EventFilter {
+                text: some("%"),
+                agent: some("claude-code"),
+                ..none()
+            },
+            &[],
+        ),
+        (
+            EventFilter {
+                text: some("' OR 1=1 --"),
+                ..none()
+            },
+            &[],
+        ),
+        (
+            EventFilter {
+                since_us: anyhook_store::micros("2026-03-01T10:00:20.5Z"),
+                until_us: anyhook_store::micros("2026-03-01T10:00:30.5Z"),
+                ..none()
+            },
+            &["d"],
+        ),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(all(&*store, filter.clone()), expected, "{filter:?}");
+        let mut live: Vec<_> = store
+            .after(0, &filter, 10)
+            .unwrap()
+            .into_iter()
+            .map(|event| event.id)
+            .collect();
+        live.reverse();
+        assert_eq!(live, expected, "live: {filter:?}");
+    }
+}
+
+pub fn pages_meet_without_gap_or_overlap(opener: Opener) {
+    let store = opener();
+    // Many share one moment, as events of a burst do.
+    let records: Vec<_> = (0..25_u32)
+        .map(|n| record(&format!("e{n:02}"), n / 7))
+        .collect();
+    store.ingest(&records).unwrap();
+    let mut query = PageQuery {
+        limit: 4,
+        ..PageQuery::default()
+    };
+    let mut seen = Vec::new();
+    loop {
+        let page = store.events(&query).unwrap();
+        seen.extend(page.items.into_iter().map(|item| item.id));
+        let Some(next) = page.next else { break };
+        query.cursor = Some(next.parse().unwrap());
+    }
+    let mut expected: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
+    expected.reverse();
+    assert_eq!(seen, expected);
+    assert!("1.x".parse::<anyhook_store::Cursor>().is_err());
+}
+
+pub fn sessions_are_summed_up(opener: Opener) {
+    let store = opener();
+    let mut records = vec![
+        record("a", 10),
+        denied(record("b", 20), "x"),
+        record("c", 30),
+    ];
+    records[2].event.session_id = Some("s2".to_owned());
+    let mut twin = record("t", 5);
+    twin.agent = "codex".into();
+    records.push(twin);
+    store.ingest(&records).unwrap();
+    let query = PageQuery {
+        limit: 2,
+        ..PageQuery::default()
+    };
+    let page = store.sessions(&query).unwrap();
+    let names: Vec<_> = page
+        .items
+        .iter()
+        .map(|item| item.session_id.as_str())
+        .collect();
+    assert_eq!(names, ["s2", "s1"]);
+    assert_eq!(
+        (
+            page.items[1].events,
+            page.items[1].denials,
+            page.items[1].tools
+        ),
+        (2, 1, 2)
+    );
+    let query = PageQuery {
+        cursor: Some(page.next.unwrap().parse().unwrap()),
+        ..query
+    };
+    let page = store.sessions(&query).unwrap();
+    assert_eq!(page.items.len(), 1);
+    assert_eq!(page.items[0].agent, "codex");
+    assert!(page.next.is_none());
+    let latest = store.session("s1", None).unwrap().unwrap();
+    assert_eq!(
+        (latest.summary.agent.as_str(), latest.summary.events),
+        ("claude-code", 2)
+    );
+    assert_eq!(latest.by_tool[0].name, "shell");
+    assert_eq!((latest.by_tool[0].count, latest.by_tool[0].denials), (2, 1));
+    let twin = store.session("s1", Some("codex")).unwrap().unwrap();
+    assert_eq!(twin.summary.events, 1);
+    assert!(store.session("s9", None).unwrap().is_none());
+}
+
+pub fn stats_count_and_rank(opener: Opener) {
+    let store = opener();
+    assert_eq!(store.stats(&EventFilter::default(), 10).unwrap().events, 0);
+    let mut records: Vec<_> = (1..=100_u32)
+        .map(|n| {
+            let mut record = denied(record(&format!("e{n}"), n), "no");
+            record.hooks[0].duration_ms = f64::from(n) / 10.0;
+            record.decision = (n > 90).then_some(Decision::Deny);
+            record
+        })
+        .collect();
+    records[0].kind = RecordKind::Failure;
+    records[1].hooks[0].outcome = RunOutcome::Skipped;
+    records[2].hooks[0].outcome = RunOutcome::Timeout;
+    store.ingest(&records).unwrap();
+    let stats = store.stats(&EventFilter::default(), 10).unwrap();
+    assert_eq!(
+        (stats.events, stats.denials, stats.failures, stats.sessions),
+        (100, 10, 1, 1)
+    );
+    let agent = &stats.by_agent[0];
+    let ranks = [
+        agent.duration_ms.p50,
+        agent.duration_ms.p95,
+        agent.duration_ms.p99,
+    ];
+    assert_eq!(ranks.map(|rank| rank.to_string()), ["50", "95", "99"]);
+    let hook = &stats.by_hook[0];
+    assert_eq!((hook.runs, hook.denials, hook.troubles), (99, 98, 1));
+    assert_eq!(hook.duration_ms.max.to_string(), "10");
+    let counted: i64 = stats
+        .over_time
+        .buckets
+        .iter()
+        .map(|bucket| bucket.events)
+        .sum();
+    let denied: i64 = stats
+        .over_time
+        .buckets
+        .iter()
+        .map(|bucket| bucket.denials)
+        .sum();
+    assert_eq!((counted, denied), (100, 10));
+    assert!(stats.over_time.buckets.len() <= 11, "{:?}", stats.over_time);
+    let narrow = EventFilter {
+        decision: Some("deny".to_owned()),
+        ..EventFilter::default()
+    };
+    assert_eq!(store.stats(&narrow, 10).unwrap().events, 10);
+}
