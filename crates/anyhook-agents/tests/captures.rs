@@ -1,0 +1,94 @@
+//! Every payload that a real client sent, and every example of the facts,
+//! decodes without loss and encodes back to itself.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhook_agents::Adapter;
+use serde_json::Value;
+
+/// `agents/<slug>/captures/**/<Event>[-variant].json`.
+fn captures() -> Vec<(&'static Adapter, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents");
+    let mut found = Vec::new();
+    for adapter in anyhook_agents::all() {
+        let mut folders = vec![root.join(adapter.spec.id.as_ref()).join("captures")];
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.push((adapter, path));
+                }
+            }
+        }
+    }
+    found.sort_by(|a, b| a.1.cmp(&b.1));
+    found
+}
+
+fn hint(path: &Path) -> String {
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    stem.split('-').next().unwrap().to_owned()
+}
+
+#[test]
+fn every_capture_comes_back_as_it_was() {
+    let mut failures = Vec::new();
+    let captures = captures();
+    assert!(captures.len() > 20, "no captures found");
+    for (adapter, path) in &captures {
+        let payload: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let decoded = match adapter.decode(&payload, Some(&hint(path))) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                failures.push(format!("{}: {error}", path.display()));
+                continue;
+            }
+        };
+        let event = &decoded.event;
+        if !decoded.known {
+            failures.push(format!("{}: event `{}` is not in the table", path.display(), event.native_event));
+        }
+        let encoded = adapter.encode(event, None).map(|encoded| encoded.payload);
+        if encoded.as_ref() != Some(&payload) {
+            failures.push(format!(
+                "{}\n  was  {payload}\n  came {}\n  via  {}",
+                path.display(),
+                encoded.unwrap_or_default(),
+                serde_json::to_string(event).unwrap()
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} captures:\n{}", failures.len(), captures.len(), failures.join("\n"));
+}
+
+/// What a hook may count on, whoever calls: the canonical fields are there.
+#[test]
+fn tool_calls_name_their_tool_and_input() {
+    for (adapter, path) in captures() {
+        let payload: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let event = adapter.decode(&payload, Some(&hint(&path))).unwrap().event;
+        if !matches!(event.event.as_str(), "before_tool_execute" | "after_tool_execute") {
+            continue;
+        }
+        assert!(event.tool_name().is_some(), "{}: no tool_name", path.display());
+        assert!(event.data.contains_key("tool_input"), "{}: no tool_input", path.display());
+        let input = event.tool_input();
+        let has = |key: &str| input.is_some_and(|input| input.get(key).is_some_and(|value| !value.is_null()));
+        match event.tool_name().unwrap() {
+            "shell" => assert!(has("command"), "{}: no command", path.display()),
+            "file_read" | "file_write" => assert!(has("path"), "{}: no path", path.display()),
+            "file_edit" => assert!(has("path") || has("files"), "{}: no path", path.display()),
+            _ => {}
+        }
+        if path.to_string_lossy().contains("echo_back") {
+            let (server, tool) = event.mcp().unwrap_or_else(|| panic!("{}: no mcp", path.display()));
+            assert_eq!((server, tool), ("e2e", "echo_back"), "{}", path.display());
+        }
+    }
+}
