@@ -1,0 +1,8 @@
+//! Test support of anyhook; no product crate may depend on it outside
+//! `[dev-dependencies]`.
+//!
+//! [`oracle`] answers "what would this agent do with that answer?" from the
+//! recorded facts alone. It shares neither code nor tables with the adapters:
+//! a mistake made there must not be able to hide here.
+
+pub mod oracle;
