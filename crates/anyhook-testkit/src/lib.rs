@@ -4,5 +4,12 @@
 //! [`oracle`] answers "what would this agent do with that answer?" from the
 //! recorded facts alone. It shares neither code nor tables with the adapters:
 //! a mistake made there must not be able to hide here.
+//!
+//! [`Scratch`] is a project and a home of their own for tests that run a real
+//! binary; [`cases`] reads folders of test cases.
 
+pub mod cases;
 pub mod oracle;
+mod scratch;
+
+pub use scratch::{Invocation, Ran, Scratch};

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+use anyhook_testkit::cases;
 use anyhook_testkit::oracle::{self, Action, Answer, Reaction};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -167,20 +168,12 @@ fn an_oracle_that_never_reacts_is_found_out() {
 }
 
 fn claims() -> Vec<Claim> {
-    let mut all = Vec::new();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/claims");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
+    cases::read(folder)
         .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.sort();
-    for path in files {
-        let source = std::fs::read_to_string(&path).unwrap();
-        let claims: Vec<Claim> = serde_json::from_str(&source)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        all.extend(claims);
-    }
-    all
+        .iter()
+        .flat_map(|case| case.json::<Vec<Claim>>(&case.name).unwrap())
+        .collect()
 }
 
 #[test]
