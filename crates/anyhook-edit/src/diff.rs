@@ -1,0 +1,15 @@
+//! What an edit changes, for people.
+
+use similar::TextDiff;
+
+/// A unified diff of two texts, headed by the two names; empty when they are equal.
+pub fn diff(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
+    if old == new {
+        return String::new();
+    }
+    TextDiff::from_lines(old, new)
+        .unified_diff()
+        .context_radius(3)
+        .header(old_name, new_name)
+        .to_string()
+}
