@@ -73,7 +73,11 @@ pub struct Handler {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub env: Map<String, Value>,
     /// Seconds. Absent and 0 mean [`DEFAULT_TIMEOUT_SECS`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "seconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub timeout: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_action: Option<TimeoutAction>,
@@ -98,6 +102,23 @@ pub struct Handler {
     pub dialect: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// `10`, not `10.0`: what was written as a whole number stays one.
+#[allow(
+    clippy::ref_option,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "serde fixes the signature; the guard fixes the range"
+)]
+fn seconds<S: serde::Serializer>(timeout: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
+    match *timeout {
+        Some(seconds) if seconds.fract() == 0.0 && (0.0..1e15).contains(&seconds) => {
+            out.serialize_u64(seconds as u64)
+        }
+        Some(seconds) => out.serialize_f64(seconds),
+        None => out.serialize_none(),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,0 +1,239 @@
+//! The interchange format's own vectors, and our schema against our checks.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    reason = "tests"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhook_model::{Format, Vocabulary, parse, schema};
+use proptest::prelude::*;
+use serde_json::Value;
+
+mod common;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn vectors(folder: &str) -> Vec<(String, String)> {
+    let mut files: Vec<_> = fs::read_dir(root().join("conformance/interchange").join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    files
+        .into_iter()
+        .map(|path| {
+            (
+                path.file_stem().unwrap().display().to_string(),
+                fs::read_to_string(path).unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn valid_vectors_pass_and_lose_nothing() {
+    for (name, text) in vectors("canonical") {
+        let (manifest, findings) = parse::manifest(&text, Format::Json, &Vocabulary::default());
+        assert_eq!(findings, [], "{name}");
+        let manifest = serde_json::to_value(manifest.unwrap()).unwrap();
+        let original: Value = serde_json::from_str(&text.replace("darwin", "osx")).unwrap();
+        // `blocking` is always written out.
+        let with_blocking = |mut value: Value| {
+            for hook in value["hooks"].as_array_mut().unwrap() {
+                hook.as_object_mut()
+                    .unwrap()
+                    .entry("blocking")
+                    .or_insert(false.into());
+            }
+            value
+        };
+        assert_eq!(with_blocking(manifest), with_blocking(original), "{name}");
+    }
+}
+
+#[test]
+fn invalid_vectors_are_rejected_for_their_reason() {
+    for (name, text) in vectors("invalid") {
+        let (manifest, findings) = parse::manifest(&text, Format::Json, &Vocabulary::default());
+        assert_eq!(manifest, None, "{name}");
+        let expected = match name.as_str() {
+            "empty-hooks-array" => "`hooks` is empty",
+            "invalid-degradation-strategy" => "unknown degradation strategy `ignore`",
+            "missing-event" => "lacks the required field `event`",
+            "missing-handler" => "lacks the required field `handler`",
+            "missing-hooks" => "the required field `hooks` is missing",
+            "missing-spec" => "the required field `spec` is missing",
+            other => panic!("say what is wrong with {other}"),
+        };
+        let messages: Vec<_> = findings
+            .iter()
+            .map(|finding| finding.message.as_str())
+            .collect();
+        assert_eq!(messages.len(), 1, "{name}: {messages:?}");
+        assert!(messages.concat().contains(expected), "{name}: {messages:?}");
+    }
+}
+
+#[test]
+fn schemas_are_fresh() {
+    for (name, value) in [
+        ("manifest", schema::manifest()),
+        ("policy", schema::policy()),
+    ] {
+        let path = root().join(format!("schemas/{name}.schema.json"));
+        let text = format!("{}\n", serde_json::to_string_pretty(&value).unwrap());
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &text).unwrap();
+        }
+        let stored = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            stored == text,
+            "{} is stale: run the tests with UPDATE=1",
+            path.display()
+        );
+    }
+}
+
+/// One change that may or may not make a manifest wrong.
+fn damage() -> impl Strategy<Value = (usize, usize, Value)> {
+    let value = proptest::sample::select(vec![
+        Value::Null,
+        Value::from(1),
+        Value::from(-1),
+        Value::from("text"),
+        Value::from(true),
+        Value::from(Vec::<Value>::new()),
+        serde_json::json!({}),
+        serde_json::json!(["a"]),
+        serde_json::json!({"a": "b"}),
+    ]);
+    (any::<usize>(), any::<usize>(), value)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever our checks accept, the schema accepts too; and what the schema
+    /// refuses, our checks refuse. The checks are stricter (patterns, URLs).
+    #[test]
+    fn the_schema_is_never_stricter_than_the_checks(
+        value in common::manifest(), (place, field, new) in damage()
+    ) {
+        let mut value = value;
+        let tables = [
+            anyhook_model::fields::HOOK,
+            anyhook_model::fields::HANDLER,
+        ];
+        let table = tables[place % 2];
+        let name = table[field % table.len()].name;
+        let hook = &mut value["hooks"][0];
+        let object = if place % 2 == 0 { hook } else { &mut hook["handler"] };
+        // Null is "absent, aloud" for us and a wrong type for the schema.
+        if !new.is_null() {
+            object[name] = new;
+        }
+        let validator = jsonschema::validator_for(&schema::manifest()).unwrap();
+        let (manifest, findings) = parse::manifest(&value.to_string(), Format::Json, &Vocabulary::default());
+        if manifest.is_some() {
+            let data_only_warned = findings.iter().any(|finding| finding.path.contains("provider_data."));
+            prop_assert!(validator.is_valid(&value) || data_only_warned, "{value}");
+        }
+        let strict = ["bad-pattern", "bad-url", "empty", "unknown-dialect", "ambiguous-matcher", "duplicate-key"];
+        if manifest.is_none() && findings.iter().all(|it| !it.is_error() || !strict.contains(&it.code)) {
+            prop_assert!(!validator.is_valid(&value), "{value}\n{findings:#?}");
+        }
+    }
+}
+
+#[test]
+fn the_schema_accepts_the_valid_vectors() {
+    let validator = jsonschema::validator_for(&schema::manifest()).unwrap();
+    for (name, text) in vectors("canonical") {
+        assert!(
+            validator.is_valid(&serde_json::from_str(&text).unwrap()),
+            "{name}"
+        );
+    }
+    for (name, text) in vectors("invalid") {
+        assert!(
+            !validator.is_valid(&serde_json::from_str(&text).unwrap()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_field_of_the_tables_is_read_and_every_field_read_is_in_the_tables() {
+    use anyhook_model::fields;
+
+    let text = r#"{"spec": "hooks/1.0", "hooks": [{
+        "name": "n", "event": "before_tool_execute", "blocking": true, "capabilities": ["input_rewrite"],
+        "matcher": [{"pattern": "x"}, {"mcp": {"server": "s", "tool": "t"}}],
+        "degradation": {"input_rewrite": "block"}, "provider_data": {"a": {}},
+        "handler": {"type": "command", "command": "./x", "platform": {"windows": "w", "linux": "l", "osx": "o"},
+            "cwd": ".", "env": {"A": "b"}, "timeout": 1, "timeout_action": "block", "async": true,
+            "status_message": "s", "url": "https://x", "headers": {"a": "b"}, "allowed_env_vars": ["A"],
+            "prompt": "p", "model": "m", "dialect": "canonical"}}]}"#;
+    let (manifest, findings) = parse::manifest(text, Format::Json, &Vocabulary::default());
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.code != "unknown-field"),
+        "{findings:?}"
+    );
+    let value = serde_json::to_value(manifest.unwrap()).unwrap();
+    let hook = &value["hooks"][0];
+    for (table, object) in [
+        (fields::MANIFEST, &value),
+        (fields::HOOK, hook),
+        (fields::HANDLER, &hook["handler"]),
+        (fields::PLATFORM, &hook["handler"]["platform"]),
+        (fields::MCP, &hook["matcher"][1]["mcp"]),
+    ] {
+        let mut expected: Vec<_> = fields::names(table).collect();
+        let mut found: Vec<_> = object
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn registries_are_consistent() {
+    use anyhook_model::registry::{CAPABILITIES, EVENTS, LEVELS, TOOLS, Tier};
+
+    fn unique<'a>(names: impl Iterator<Item = &'a str>) {
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+    }
+    unique(EVENTS.iter().map(|event| event.name));
+    unique(
+        EVENTS
+            .iter()
+            .flat_map(|event| event.unified.iter().chain(event.also).copied()),
+    );
+    unique(TOOLS.iter().map(|tool| tool.name));
+    unique(CAPABILITIES.iter().map(|capability| capability.name));
+    let core = EVENTS
+        .iter()
+        .filter(|event| event.tier == Tier::Core)
+        .count();
+    assert_eq!(
+        (core, TOOLS.len(), CAPABILITIES.len(), LEVELS.len()),
+        (6, 9, 8, 3)
+    );
+}

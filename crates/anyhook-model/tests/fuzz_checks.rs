@@ -1,0 +1,95 @@
+//! A short run of the fuzz targets' own checks: over their corpora, over
+//! mutations of these, and over arbitrary bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/checks/manifest.rs"]
+mod manifest;
+#[path = "../../../fuzz/checks/matcher.rs"]
+mod matcher;
+
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(name);
+    let files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(!files.is_empty());
+    files
+}
+
+/// Cuts, repeats, and overwrites.
+fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let edit = (
+        any::<u16>(),
+        any::<u16>(),
+        proptest::collection::vec(any::<u8>(), 0..6),
+    );
+    let edits = proptest::collection::vec(edit, 1..5);
+    (proptest::sample::select(seeds), edits).prop_map(|(mut data, edits)| {
+        for (at, length, bytes) in edits {
+            let at = usize::from(at) % (data.len() + 1);
+            let end = (at + usize::from(length) % 40).min(data.len());
+            let cut: Vec<u8> = data.splice(at..end, bytes).collect();
+            if length % 3 == 0 {
+                data.extend(cut);
+            }
+        }
+        data
+    })
+}
+
+#[test]
+fn the_corpora_pass() {
+    corpus("manifest")
+        .iter()
+        .for_each(|data| manifest::check(data));
+    corpus("matcher")
+        .iter()
+        .for_each(|data| matcher::check(data));
+}
+
+#[test]
+fn deep_nesting_is_a_finding() {
+    for unit in ["[", "{\"a\":", "- ", "{a: ", "? ", "(("] {
+        manifest::check(unit.repeat(50_000).as_bytes());
+        matcher::check(unit.repeat(50_000).as_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_manifests(data in mutations(corpus("manifest"))) {
+        manifest::check(&data);
+    }
+
+    #[test]
+    fn mutated_matchers(data in mutations(corpus("matcher"))) {
+        matcher::check(&data);
+    }
+
+    #[test]
+    fn arbitrary_bytes(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+        manifest::check(&data);
+        matcher::check(&data);
+    }
+
+    #[test]
+    fn arbitrary_punctuation(text in "[\\[\\]{}:,\"'#&*!|>%@`\\- \n\ta01.?\\\\/]{0,60}") {
+        manifest::check(text.as_bytes());
+        matcher::check(text.as_bytes());
+    }
+}

@@ -1,0 +1,33 @@
+//! What must hold for any text that is offered as a manifest or a policy.
+
+use anyhook_model::document::Format;
+use anyhook_model::{Scope, Source, Vocabulary, parse};
+
+pub fn check(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let vocabulary = Vocabulary {
+        agents: &["some-agent"],
+        native_events: &["SomeEvent"],
+    };
+    for format in [Format::Json, Format::Jsonc, Format::Yaml] {
+        let (manifest, findings) = parse::manifest(&text, format, &vocabulary);
+        let wrong = findings.iter().any(anyhook_model::Diagnostic::is_error);
+        assert_eq!(
+            manifest.is_none(),
+            wrong,
+            "a value, or an error that says why not"
+        );
+        let source = Source::new("file", &text);
+        for finding in &findings {
+            assert!(finding.span.start <= finding.span.end, "{finding:?}");
+            assert!(finding.span.end <= text.len(), "{finding:?}");
+            assert!(source.render(finding, true).contains(finding.code));
+        }
+        if let Some(manifest) = manifest {
+            let json = serde_json::to_string(&manifest).expect("a manifest is JSON");
+            let (again, _) = parse::manifest(&json, Format::Json, &vocabulary);
+            assert_eq!(again.as_ref(), Some(&manifest), "{json}");
+        }
+        parse::policy(&text, format, Scope::Managed, &vocabulary);
+    }
+}
