@@ -32,6 +32,10 @@ impl Cache {
         Ok(Cache { root })
     }
 
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Cache { root: root.into() }
+    }
+
     pub fn root(&self) -> &Path {
         &self.root
     }

@@ -85,6 +85,8 @@ pub struct Drive {
     #[serde(default = "default_linger")]
     pub linger_ms: u64,
     pub tools: ToolTable,
+    /// Why the tool table has no sub-agent.
+    pub no_subagent: Option<String>,
     pub hooks: NativeHooks,
 }
 

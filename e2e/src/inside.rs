@@ -60,8 +60,7 @@ impl Job {
     /// Runs the job to its end and writes the ending.
     pub fn perform(&self) -> Result<()> {
         if self.namespace {
-            let mut up = isolation::loopback_up();
-            start(&mut up)?.wait().at("wait for", "ip")?;
+            isolation::furnish(&self.run);
         }
         let log = self.run.join(REQUESTS);
         let model = FakeModel::start(self.port, self.script.clone(), Some(&log))

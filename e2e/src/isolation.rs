@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -40,23 +41,20 @@ const INNER: [&str; 5] = [
 const LOOPBACK_UP: [&str; 5] = ["ip", "link", "set", "lo", "up"];
 
 impl Isolation {
-    /// What this system allows; found out once, by trying.
-    pub fn detect() -> &'static Isolation {
-        static FOUND: OnceLock<Isolation> = OnceLock::new();
-        FOUND.get_or_init(|| {
-            let trial = format!("{} && {} true", LOOPBACK_UP.join(" "), INNER.join(" "));
-            let tried = Command::new("unshare")
-                .args(OUTER)
-                .args(["sh", "-c", &trial])
-                .output();
-            match tried {
-                Ok(output) if output.status.success() => Isolation::Namespace,
-                Ok(output) => {
-                    Isolation::Plain(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-                }
-                Err(error) => Isolation::Plain(format!("unshare: {error}")),
+    /// What this system allows, found out by trying.
+    pub fn detect() -> Isolation {
+        let trial = format!("{} && {} true", LOOPBACK_UP.join(" "), INNER.join(" "));
+        let tried = Command::new("unshare")
+            .args(OUTER)
+            .args(["sh", "-c", &trial])
+            .output();
+        match tried {
+            Ok(output) if output.status.success() => Isolation::Namespace,
+            Ok(output) => {
+                Isolation::Plain(String::from_utf8_lossy(&output.stderr).trim().to_owned())
             }
-        })
+            Err(error) => Isolation::Plain(format!("unshare: {error}")),
+        }
     }
 
     /// A command that runs `program` in the isolation.
@@ -93,9 +91,25 @@ impl Isolation {
     }
 }
 
-/// Inside the namespace: brings loopback up.
-pub(crate) fn loopback_up() -> Command {
-    from_words(&LOOPBACK_UP)
+/// Inside the namespace: brings loopback up, and has every look-up of a name refused at once, since clients wait
+/// seconds for a name server that they cannot reach.
+pub(crate) fn furnish(run: &Path) {
+    // If loopback stays down the fake model cannot be reached and the session fails; without the other, it is slow.
+    let _ = from_words(&LOOPBACK_UP).output();
+    let resolver = run.join("resolv.conf");
+    if fs::write(
+        &resolver,
+        "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n",
+    )
+    .is_ok()
+    {
+        let mut mount = Command::new("mount");
+        let _ = mount
+            .arg("--bind")
+            .arg(&resolver)
+            .arg("/etc/resolv.conf")
+            .output();
+    }
 }
 
 /// Inside the namespace: the command as an ordinary user.
@@ -115,23 +129,31 @@ fn from_words(words: &[&str]) -> Command {
 /// Ends every process whose HOME is this folder: daemons that a client left behind. Where there is no `/proc`
 /// it finds none.
 pub(crate) fn sweep(home: &Path) {
-    let mark = format!("HOME={}", home.display()).into_bytes();
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return;
-    };
-    for process in processes.flatten() {
-        let pid = process
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        let Some(pid) = pid.and_then(Pid::from_raw) else {
-            continue;
-        };
-        let ours = fs::read(process.path().join("environ"))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark));
-        if ours {
+    // A killed process is there for a moment yet, and may have started another one just before.
+    for _ in 0..100 {
+        let left = processes_of(home);
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
             // It may have ended by itself meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
+        thread::sleep(Duration::from_millis(20));
     }
+}
+
+fn processes_of(home: &Path) -> Vec<Pid> {
+    let mark = format!("HOME={}", home.display()).into_bytes();
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    processes
+        .flatten()
+        .filter(|process| {
+            fs::read(process.path().join("environ"))
+                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark))
+        })
+        .filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
+        .collect()
 }

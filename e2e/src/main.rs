@@ -16,12 +16,13 @@ use anyhook_e2e::session::Lab;
 use anyhook_e2e::smoke::smoke;
 
 const USAGE: &str = "\
-usage: anyhook-e2e run [CLIENT…] [--latest] [--keep]   run the checks, in all clients or in those named
-       anyhook-e2e install [CLIENT…] [--latest]        only install the clients into the cache
-       anyhook-e2e list                                the clients, their versions, what is installed
+usage: anyhook-e2e run [CLIENT…] [--latest] [--keep] [--plain]   run the checks, in all clients or in those named
+       anyhook-e2e install [CLIENT…] [--latest]                  only install the clients into the cache
+       anyhook-e2e list                                          the clients, their versions, what is installed
 
   --latest   the newest version of each client instead of the pinned one
   --keep     leave the folders of the sessions in place, and say where they are
+  --plain    no namespaces, as on systems that do not allow them
 ";
 
 fn main() -> ExitCode {
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
         .map(String::as_str)
         .filter(|arg| !arg.starts_with("--"));
     let flag = |name: &str| args.iter().any(|arg| arg == name);
-    let known = ["--latest", "--keep"];
+    let known = ["--latest", "--keep", "--plain"];
     let unknown = args
         .iter()
         .any(|arg| arg.starts_with("--") && !known.contains(&arg.as_str()));
@@ -39,7 +40,8 @@ fn main() -> ExitCode {
     let names: Vec<&str> = words.collect();
     let done = match (command, names.as_slice()) {
         _ if unknown => return usage(),
-        ("run", names) => run(names, flag("--latest"), flag("--keep")),
+        ("run", names) => lab(flag("--keep"), flag("--plain"))
+            .and_then(|lab| Ok(run(&lab, &chosen(names, flag("--latest"))?))),
         ("install", names) => install(names, flag("--latest")),
         ("list", []) => list(),
         // Started by a session, inside its isolation.
@@ -96,16 +98,23 @@ fn chosen(names: &[&str], newest: bool) -> Result<Vec<Client>> {
     Ok(clients)
 }
 
-fn run(names: &[&str], newest: bool, keep: bool) -> Result<bool> {
+fn lab(keep: bool, plain: bool) -> Result<Lab> {
     let mut lab = Lab::locate()?;
     lab.keep = keep;
-    if let Isolation::Plain(why) = Isolation::detect() {
+    if plain {
+        lab.isolation = Isolation::Plain("as asked".to_owned());
+    }
+    Ok(lab)
+}
+
+fn run(lab: &Lab, clients: &[Client]) -> bool {
+    if let Isolation::Plain(why) = &lab.isolation {
         tell(&format!(
             "no network namespace ({why}): dead proxies instead\n"
         ));
     }
     let mut lines = Vec::new();
-    for client in chosen(names, newest)? {
+    for client in clients {
         tell(&format!("{} {} …\n", client.slug(), client.pin.version));
         let mut line = Line {
             client: client.slug().to_owned(),
@@ -115,9 +124,9 @@ fn run(names: &[&str], newest: bool, keep: bool) -> Result<bool> {
             error: None,
         };
         // Installing is no part of a session's time.
-        let done = lab.cache.install_client(&client).and_then(|()| {
+        let done = lab.cache.install_client(client).and_then(|()| {
             let began = Instant::now();
-            let done = smoke(&lab, &client);
+            let done = smoke(lab, client);
             line.seconds = began.elapsed().as_secs_f64();
             done
         });
@@ -133,7 +142,7 @@ fn run(names: &[&str], newest: bool, keep: bool) -> Result<bool> {
         lines.push(line);
     }
     show(&table(&lines));
-    Ok(lines.iter().all(Line::is_good))
+    lines.iter().all(Line::is_good)
 }
 
 fn install(names: &[&str], newest: bool) -> Result<bool> {

@@ -13,7 +13,7 @@ pub enum Step {
     Write { path: String, content: String },
     /// Read a file.
     Read { path: String },
-    /// Replace a text in a file.
+    /// Replace whole lines of a file; a patch cannot carry less.
     Edit {
         path: String,
         old: String,

@@ -26,6 +26,7 @@ use crate::script::{Purpose, Script};
 #[derive(Clone, Debug)]
 pub struct Lab {
     pub cache: Cache,
+    pub isolation: Isolation,
     /// The runner's own program, started again inside the isolation.
     pub runner: PathBuf,
     /// The recorder hook.
@@ -39,6 +40,7 @@ impl Lab {
     pub fn locate() -> Result<Self> {
         Ok(Lab {
             cache: Cache::locate()?,
+            isolation: Isolation::detect(),
             runner: sibling("anyhook-e2e")?,
             hook: sibling("e2e-hook")?,
             keep: false,
@@ -113,6 +115,7 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// A variable; `@port@`, `@home@`, `@project@` and the like are filled in.
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
         self
@@ -157,7 +160,7 @@ impl<'a> Session<'a> {
     pub fn run(mut self) -> Result<Outcome> {
         let (lab, client) = (self.lab, self.client);
         lab.cache.install_client(client)?;
-        let isolation = Isolation::detect();
+        let isolation = &lab.isolation;
         let mut first = std::mem::take(&mut self.path);
         first.extend(lab.cache.programs(client));
         let mut scratch = Scratch::new(&first, lab.keep)?;
@@ -198,7 +201,7 @@ impl<'a> Session<'a> {
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
             linger_ms: client.drive.linger_ms,
         };
-        perform(lab, isolation, &job, &scratch, self.timeout)?;
+        perform(lab, &job, &scratch, self.timeout)?;
         Outcome::read(scratch)
     }
 
@@ -270,17 +273,11 @@ fn free_port() -> Result<u16> {
 }
 
 /// Starts the runner inside the isolation and waits for it, with a little more patience than it has itself.
-fn perform(
-    lab: &Lab,
-    isolation: &Isolation,
-    job: &Job,
-    scratch: &Scratch,
-    timeout: Duration,
-) -> Result<()> {
+fn perform(lab: &Lab, job: &Job, scratch: &Scratch, timeout: Duration) -> Result<()> {
     let path = scratch.run.join(JOB);
     let text = serde_json::to_vec_pretty(job).unwrap_or_default();
     fs::write(&path, text).at("write", &path)?;
-    let mut command = isolation.enter(&lab.runner);
+    let mut command = lab.isolation.enter(&lab.runner);
     let log = scratch.run.join("inside.txt");
     let errors = fs::File::create(&log).at("create", &log)?;
     command

@@ -1,5 +1,5 @@
 //! The smoke checks: the runner drives each client, and each client's own hooks hold, with no anyhook in between.
-//! One session answers all four, so that the clock stays short.
+//! One session answers them all, so that the clock stays short.
 
 use crate::client::Client;
 use crate::error::Result;
@@ -12,6 +12,8 @@ use crate::session::{Lab, Outcome, Session};
 
 const ALLOWED: &str = "allowed.txt";
 const WRITTEN: &str = "written.txt";
+const BY_SUBAGENT: &str = "subagent.txt";
+const SUBAGENT_PROMPT: &str = "PROMPT-4712 run the command";
 const DENIED: &str = "denied.txt";
 const REASON: &str = "REASON-4711 this command is not for today";
 
@@ -20,20 +22,33 @@ pub fn smoke(lab: &Lab, client: &Client) -> Result<(Vec<Check>, Outcome)> {
     let hooks = &client.drive.hooks;
     let mut fill = Fill::default();
     fill.set("reason", REASON);
-    // The deny comes last: there are clients whose whole run it ends.
-    let scenario = Scenario::new([
-        Step::Shell {
-            command: format!("echo hello > {ALLOWED}"),
-        },
+    let shell = |file: &str| Step::Shell {
+        command: format!("echo hello > {file}"),
+    };
+    let mut steps = vec![
+        shell(ALLOWED),
         Step::Write {
             path: WRITTEN.to_owned(),
-            content: "written by the fake model\n".to_owned(),
+            content: "good morning\n".to_owned(),
         },
-        Step::Shell {
-            command: format!("echo hello > {DENIED}"),
+        Step::Read {
+            path: WRITTEN.to_owned(),
         },
-        Step::Say("Done.".to_owned()),
-    ]);
+        Step::Edit {
+            path: WRITTEN.to_owned(),
+            old: "good morning".to_owned(),
+            new: "good evening".to_owned(),
+        },
+    ];
+    if client.drive.no_subagent.is_none() {
+        steps.push(Step::Subagent {
+            prompt: SUBAGENT_PROMPT.to_owned(),
+        });
+    }
+    // The deny comes last: there are clients whose whole run it ends.
+    steps.extend([shell(DENIED), Step::Say("Done.".to_owned())]);
+    let subagent_steps = [shell(BY_SUBAGENT), Step::Say("Done.".to_owned())];
+    let scenario = Scenario::new(steps).thread(SUBAGENT_PROMPT, subagent_steps);
     let outcome = Session::new(lab, client)
         .scenario(scenario)
         .native_hooks()
@@ -45,6 +60,8 @@ pub fn smoke(lab: &Lab, client: &Client) -> Result<(Vec<Check>, Outcome)> {
         .run()?;
     let checks = vec![
         Check::new("session", session(&outcome)),
+        Check::new("file tools", file_tools(&outcome)),
+        Check::new("sub-agent", subagent(&outcome, client)),
         Check::new("pre-tool hook", hook_fired(&outcome, client)),
         Check::new("deny", denied(&outcome, client)),
         Check::new("reason to model", reason(&outcome, client)),
@@ -71,12 +88,27 @@ fn session(outcome: &Outcome) -> Verdict {
             told.join(" / ")
         ));
     }
-    for name in [ALLOWED, WRITTEN] {
-        if outcome.file(name).is_none() {
-            return Verdict::failed(format!("`{name}` was not made"));
-        }
+    match outcome.file(ALLOWED) {
+        Some(_) => Verdict::Passed,
+        None => Verdict::failed("the first command did not run"),
     }
-    Verdict::Passed
+}
+
+fn file_tools(outcome: &Outcome) -> Verdict {
+    match outcome.file(WRITTEN).as_deref() {
+        Some("good evening\n") => Verdict::Passed,
+        other => Verdict::failed(format!("`{WRITTEN}` holds {other:?}")),
+    }
+}
+
+fn subagent(outcome: &Outcome, client: &Client) -> Verdict {
+    if let Some(why) = &client.drive.no_subagent {
+        return Verdict::Cannot(why.clone());
+    }
+    match outcome.file(BY_SUBAGENT) {
+        Some(_) => Verdict::Passed,
+        None => Verdict::failed("its command did not run"),
+    }
 }
 
 fn hook_fired(outcome: &Outcome, client: &Client) -> Verdict {
