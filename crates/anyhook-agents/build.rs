@@ -42,13 +42,20 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
         let text = fs::read_to_string(&path).unwrap();
         let agent: spec::Agent = toml::from_str(&text).unwrap_or_else(|error| {
-            let line = error
-                .span()
-                .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            let line = error.span().map_or(1, |span| {
+                text.get(..span.start)
+                    .unwrap_or_default()
+                    .matches('\n')
+                    .count()
+                    + 1
+            });
             eprintln!("agents/{slug}/agent.toml:{line}: {}", error.message());
             process::exit(1);
         });
-        assert_eq!(&agent.id, slug, "agents/{slug}/agent.toml: `id` must be the folder's name");
+        assert_eq!(
+            &agent.id, slug,
+            "agents/{slug}/agent.toml: `id` must be the folder's name"
+        );
         let json = Path::new(&out).join(format!("{slug}.json"));
         fs::write(&json, serde_json::to_string(&agent).unwrap()).unwrap();
 
@@ -56,12 +63,21 @@ fn main() {
         println!("cargo::rerun-if-changed={}", quirks_path.display());
         let quirks = if quirks_path.is_file() {
             let module = slug.replace('-', "_");
-            writeln!(modules, "#[path = {:?}]\nmod {module};", quirks_path.display().to_string()).unwrap();
+            writeln!(
+                modules,
+                "#[path = {:?}]\nmod {module};",
+                quirks_path.display().to_string()
+            )
+            .unwrap();
             format!("&{module}::QUIRKS")
         } else {
             "&crate::quirks::NoQuirks".to_owned()
         };
-        let aliases: Vec<String> = agent.aliases.iter().map(|alias| format!("{alias:?}")).collect();
+        let aliases: Vec<String> = agent
+            .aliases
+            .iter()
+            .map(|alias| format!("{alias:?}"))
+            .collect();
         writeln!(
             list,
             "Raw {{ slug: {slug:?}, aliases: &[{}], json: include_str!({:?}), quirks: {quirks} }},",

@@ -15,7 +15,11 @@ impl Codec {
             Self::Millis => number(native.as_f64()? / 1000.0),
             Self::SecondsOrMillis => {
                 let value = native.as_f64()?;
-                number(if value >= 1000.0 { value / 1000.0 } else { value })
+                number(if value >= 1000.0 {
+                    value / 1000.0
+                } else {
+                    value
+                })
             }
             Self::MsFromSeconds => number(native.as_f64()? * 1000.0),
             Self::EpochMillis => rfc3339(native.as_i64()?)?,
@@ -23,7 +27,8 @@ impl Codec {
             Self::Json => serde_json::from_str(native.as_str()?).ok()?,
             Self::First => native.as_array()?.first()?.clone(),
             Self::Lines => {
-                let lines: Option<Vec<&str>> = native.as_array()?.iter().map(Value::as_str).collect();
+                let lines: Option<Vec<&str>> =
+                    native.as_array()?.iter().map(Value::as_str).collect();
                 Value::String(lines?.join("\n"))
             }
             Self::Paths => Value::String(path_of(native.as_array()?.first()?)?.to_owned()),

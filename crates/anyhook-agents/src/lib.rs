@@ -5,6 +5,8 @@
 //! ways. No agent's name stands anywhere else.
 
 pub mod codec;
+pub mod config;
+pub mod matchers;
 pub mod payload;
 pub mod quirks;
 pub mod respond;
@@ -17,6 +19,7 @@ mod template;
 
 use std::sync::OnceLock;
 
+pub use config::{ConfigDecoded, Finding, Placement};
 pub use payload::{Decoded, Encoded, PayloadError};
 pub use quirks::Quirks;
 pub use respond::{Read, Rendered};
@@ -46,7 +49,10 @@ pub struct Adapter {
 
 impl std::fmt::Debug for Adapter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Adapter").field(&self.spec.id).finish()
+        formatter
+            .debug_tuple("Adapter")
+            .field(&self.spec.id)
+            .finish()
     }
 }
 

@@ -26,7 +26,9 @@ pub fn files(text: &str) -> Vec<Value> {
             files.push(file);
             continue;
         }
-        let Some(file) = files.last_mut() else { continue };
+        let Some(file) = files.last_mut() else {
+            continue;
+        };
         if let Some(target) = line.strip_prefix("*** Move to: ") {
             file.insert("move_to".into(), json!(target.trim()));
         } else if line.starts_with("*** ") || line.starts_with("@@") {
@@ -102,7 +104,12 @@ pub fn write(files: &[Value]) -> String {
                 for edit in file.get("edits").and_then(Value::as_array).unwrap_or(&none) {
                     out.push_str("@@\n");
                     for (mark, key) in [('-', "old"), ('+', "new")] {
-                        for line in edit.get(key).and_then(Value::as_str).unwrap_or_default().lines() {
+                        for line in edit
+                            .get(key)
+                            .and_then(Value::as_str)
+                            .unwrap_or_default()
+                            .lines()
+                        {
                             out.push_str(&format!("{mark}{line}\n"));
                         }
                     }

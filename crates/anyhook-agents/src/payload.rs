@@ -59,8 +59,16 @@ impl Adapter {
         events
             .iter()
             .find(|event| event.native == name)
-            .or_else(|| events.iter().find(|event| event.payload_name.as_deref() == Some(name)))
-            .or_else(|| events.iter().find(|event| event.aliases.iter().any(|alias| alias == name)))
+            .or_else(|| {
+                events
+                    .iter()
+                    .find(|event| event.payload_name.as_deref() == Some(name))
+            })
+            .or_else(|| {
+                events
+                    .iter()
+                    .find(|event| event.aliases.iter().any(|alias| alias == name))
+            })
     }
 
     /// The event by which a canonical one is expressed, for a tool or any.
@@ -73,7 +81,11 @@ impl Adapter {
         };
         candidates()
             .find(|event| event.tools.is_empty())
-            .or_else(|| candidates().find(|event| tool.is_some_and(|tool| event.tools.iter().any(|one| one == tool))))
+            .or_else(|| {
+                candidates().find(|event| {
+                    tool.is_some_and(|tool| event.tools.iter().any(|one| one == tool))
+                })
+            })
     }
 
     /// Which event a payload is, without more context than itself.
@@ -92,16 +104,30 @@ impl Adapter {
         self.spec
             .events
             .iter()
-            .filter(|event| !event.marks.is_empty() && event.marks.iter().all(|mark| pointer::marked(payload, mark)))
+            .filter(|event| {
+                !event.marks.is_empty()
+                    && event
+                        .marks
+                        .iter()
+                        .all(|mark| pointer::marked(payload, mark))
+            })
             .max_by_key(|event| event.marks.len())
             .map(|event| event.native.to_string())
             .ok_or(PayloadError::NoEvent)
     }
 
     fn rows<'a>(&'a self, event: Option<&'a Event>) -> impl Iterator<Item = &'a Row> {
-        let set = event.and_then(|event| event.common.as_deref()).unwrap_or("common");
+        let set = event
+            .and_then(|event| event.common.as_deref())
+            .unwrap_or("common");
         let own = event.map(|event| event.rows.as_slice()).unwrap_or_default();
-        let common = self.spec.payload.rows.get(set).map(Vec::as_slice).unwrap_or_default();
+        let common = self
+            .spec
+            .payload
+            .rows
+            .get(set)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         own.iter().chain(common)
     }
 
@@ -159,7 +185,10 @@ impl Adapter {
         }
         self.decode_tool(spec, raw, &mut event, &rows, payload, &mut rest);
         for (key, value) in spec.into_iter().flat_map(|spec| &spec.data) {
-            event.data.entry(key.clone()).or_insert_with(|| value.clone());
+            event
+                .data
+                .entry(key.clone())
+                .or_insert_with(|| value.clone());
         }
         if rest.as_object().is_some_and(|rest| !rest.is_empty()) {
             event.metadata.insert(NATIVE.into(), rest);
@@ -184,7 +213,12 @@ impl Adapter {
         payload: &Value,
         rest: &mut Value,
     ) {
-        let Raw { tool, input, server, mcp_tool } = raw;
+        let Raw {
+            tool,
+            input,
+            server,
+            mcp_tool,
+        } = raw;
         let only = spec.and_then(|spec| match spec.tools.as_slice() {
             [one] if one != "mcp" => Some(one.as_ref()),
             _ => None,
@@ -196,9 +230,13 @@ impl Adapter {
             return;
         };
         if tool.is_some() {
-            event.data.insert(field::NATIVE_TOOL_NAME.into(), json!(native));
+            event
+                .data
+                .insert(field::NATIVE_TOOL_NAME.into(), json!(native));
         }
-        let quirk = input.as_ref().and_then(|input| self.quirks.decode_tool(&native, input));
+        let quirk = input
+            .as_ref()
+            .and_then(|input| self.quirks.decode_tool(&native, input));
         let row = match only {
             Some(_) => None,
             None => self.tool_by_native(&native, input.as_ref().and_then(Value::as_object)),
@@ -209,7 +247,11 @@ impl Adapter {
             (None, None) => native.clone(),
         };
         let kinds: Vec<&str> = row
-            .map(|row| std::iter::once(row.is.as_ref()).chain(row.also.iter().map(AsRef::as_ref)).collect())
+            .map(|row| {
+                std::iter::once(row.is.as_ref())
+                    .chain(row.also.iter().map(AsRef::as_ref))
+                    .collect()
+            })
             .unwrap_or_default();
         if kinds.len() > 1 {
             event.data.insert(TOOL_KINDS.into(), json!(kinds));
@@ -223,7 +265,9 @@ impl Adapter {
             _ => None,
         };
         if let Some((server, tool)) = mcp {
-            event.data.insert(field::MCP.into(), json!({"server": server, "tool": tool}));
+            event
+                .data
+                .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
         }
 
         let Some(input) = input else { return };
@@ -234,7 +278,11 @@ impl Adapter {
         };
         let exact = match (&decoded, row) {
             (Some(canonical), _) if quirk.is_some() => {
-                self.quirks.encode_tool(&native, canonical).map(Value::Object).as_ref() == Some(&input)
+                self.quirks
+                    .encode_tool(&native, canonical)
+                    .map(Value::Object)
+                    .as_ref()
+                    == Some(&input)
             }
             (Some(canonical), Some(row)) => Value::Object(encode_input(row, canonical)) == input,
             _ => true,
@@ -245,9 +293,10 @@ impl Adapter {
                 pointer::put(rest, &place.at, original.clone());
             }
         }
-        event
-            .data
-            .insert(field::TOOL_INPUT.into(), decoded.map_or(input, Value::Object));
+        event.data.insert(
+            field::TOOL_INPUT.into(),
+            decoded.map_or(input, Value::Object),
+        );
     }
 
     /// The payload of this agent for an event of any agent. `native_event`
@@ -263,10 +312,14 @@ impl Adapter {
         if spec.is_none() && !own {
             return None;
         }
-        let name = spec.map_or(event.native_event.as_str(), |spec| &spec.native).to_owned();
+        let name = spec
+            .map_or(event.native_event.as_str(), |spec| &spec.native)
+            .to_owned();
         let mut payload = Value::Object(Map::new());
         if let Some(at) = &self.spec.payload.event_at {
-            let spelled = spec.and_then(|spec| spec.payload_name.as_deref()).unwrap_or(&name);
+            let spelled = spec
+                .and_then(|spec| spec.payload_name.as_deref())
+                .unwrap_or(&name);
             pointer::put(&mut payload, at, json!(spelled));
         }
         let absent: Vec<&str> = event
@@ -279,14 +332,18 @@ impl Adapter {
         let tool = self.encode_tool(event, own);
         let rows: Vec<&Row> = self.rows(spec).collect();
         for row in rows.iter().filter(|row| !(own && row.alt)) {
-            if absent.contains(&row.at.as_ref()) || (row.alt && payload.pointer(&row.at).is_some()) {
+            if absent.contains(&row.at.as_ref()) || (row.alt && payload.pointer(&row.at).is_some())
+            {
                 continue;
             }
             let fixed = spec.is_some_and(|spec| own && spec.data.contains_key(row.to.as_ref()));
             if fixed {
                 continue;
             }
-            if let Some(native) = tool.value(event, &row.to).and_then(|value| row.codec.put(&value)) {
+            if let Some(native) = tool
+                .value(event, &row.to)
+                .and_then(|value| row.codec.put(&value))
+            {
                 pointer::put(&mut payload, &row.at, native);
             }
         }
@@ -320,18 +377,29 @@ impl Adapter {
             return whole();
         };
         let row = self.tool_by_canonical(name);
-        if row.is_some_and(|row| row.patch.is_some() || row.edits.as_ref().is_some_and(|edits| edits.path.is_some())) {
+        if row.is_some_and(|row| {
+            row.patch.is_some() || row.edits.as_ref().is_some_and(|edits| edits.path.is_some())
+        }) {
             return whole();
         }
         let parts: Vec<HookEvent> = if input.contains_key("files") {
-            canonical_files(input).iter().flat_map(|file| file_parts(event, file)).collect()
+            canonical_files(input)
+                .iter()
+                .flat_map(|file| file_parts(event, file))
+                .collect()
         } else if let Some(Value::Array(paths)) = input.get("paths") {
-            paths.iter().map(|path| path_part(event, input, path)).collect()
+            paths
+                .iter()
+                .map(|path| path_part(event, input, path))
+                .collect()
         } else if let Some(Value::Array(edits)) = input.get("edits")
             && edits.len() > 1
             && row.is_some_and(|row| row.edits.as_ref().is_some_and(|edits| edits.list.is_none()))
         {
-            edits.iter().map(|edit| edit_part(event, input, edit)).collect()
+            edits
+                .iter()
+                .map(|edit| edit_part(event, input, edit))
+                .collect()
         } else {
             return whole();
         };
@@ -355,12 +423,16 @@ impl Adapter {
                 self.spec
                     .tools
                     .iter()
-                    .find(|other| other.native == row.native && Some(other.is.as_ref()) == canonical)
+                    .find(|other| {
+                        other.native == row.native && Some(other.is.as_ref()) == canonical
+                    })
                     .or(Some(row))
             });
             let input = native_input.map(|input| {
                 name.and_then(|name| self.quirks.encode_tool(name, input))
-                    .unwrap_or_else(|| row.map_or_else(|| input.clone(), |row| encode_input(row, input)))
+                    .unwrap_or_else(|| {
+                        row.map_or_else(|| input.clone(), |row| encode_input(row, input))
+                    })
             });
             return NativeTool {
                 row,
@@ -376,7 +448,8 @@ impl Adapter {
                 .or_else(|| canonical.map(str::to_owned)),
             (None, None) => canonical.map(str::to_owned),
         };
-        let input = native_input.map(|input| row.map_or_else(|| input.clone(), |row| encode_input(row, input)));
+        let input = native_input
+            .map(|input| row.map_or_else(|| input.clone(), |row| encode_input(row, input)));
         NativeTool { row, name, input }
     }
 }
@@ -401,7 +474,10 @@ impl Raw {
             "cwd" => event.cwd.is_some(),
             "timestamp" => event.timestamp.is_some(),
             _ => match to.strip_prefix("tool_input.") {
-                Some(key) => self.input.as_ref().is_some_and(|input| input.get(key).is_some()),
+                Some(key) => self
+                    .input
+                    .as_ref()
+                    .is_some_and(|input| input.get(key).is_some()),
                 None => event.data.contains_key(to),
             },
         }
@@ -478,7 +554,12 @@ fn lost_parts(event: &HookEvent, tool: &NativeTool<'_>) -> Vec<Loss> {
         return Vec::new();
     };
     let mut lost = Vec::new();
-    if tool.row.is_none() && event.mcp().is_none() && event.text(field::NATIVE_TOOL_NAME).is_some_and(|native| native != name) {
+    if tool.row.is_none()
+        && event.mcp().is_none()
+        && event
+            .text(field::NATIVE_TOOL_NAME)
+            .is_some_and(|native| native != name)
+    {
         lost.push(Loss::new(
             field::TOOL_NAME,
             format!("the agent has no tool like `{name}`; the name is passed on as it is"),
@@ -491,7 +572,8 @@ fn part(event: &HookEvent, name: &str, input: Map<String, Value>) -> HookEvent {
     let mut part = event.clone();
     part.data.insert(field::TOOL_NAME.into(), json!(name));
     part.data.shift_remove(field::NATIVE_TOOL_NAME);
-    part.data.insert(field::TOOL_INPUT.into(), Value::Object(input));
+    part.data
+        .insert(field::TOOL_INPUT.into(), Value::Object(input));
     part
 }
 
@@ -511,7 +593,10 @@ fn file_parts(event: &HookEvent, file: &Value) -> Vec<HookEvent> {
     }
     let mut input = Map::new();
     input.insert("path".into(), file.get("move_to").unwrap_or(path).clone());
-    input.insert("edits".into(), file.get("edits").cloned().unwrap_or_else(|| json!([])));
+    input.insert(
+        "edits".into(),
+        file.get("edits").cloned().unwrap_or_else(|| json!([])),
+    );
     let mut parts = vec![part(event, "file_edit", input)];
     if file.get("move_to").is_some() {
         parts.push(written(path, &empty));

@@ -21,11 +21,15 @@ pub fn put(root: &mut Value, pointer: &str, value: Value) {
     let parts: Vec<String> = segments(pointer).collect();
     for (index, part) in parts.iter().enumerate() {
         if let Value::Array(items) = here {
-            let Ok(at) = part.parse::<usize>() else { return };
+            let Ok(at) = part.parse::<usize>() else {
+                return;
+            };
             while items.len() <= at {
                 items.push(Value::Null);
             }
-            let Some(next) = items.get_mut(at) else { return };
+            let Some(next) = items.get_mut(at) else {
+                return;
+            };
             here = next;
         } else {
             if !here.is_object() {

@@ -26,7 +26,11 @@ pub trait Quirks: Sync {
     }
 
     /// The way back from [`Quirks::decode_tool`].
-    fn encode_tool(&self, _native: &str, _input: &Map<String, Value>) -> Option<Map<String, Value>> {
+    fn encode_tool(
+        &self,
+        _native: &str,
+        _input: &Map<String, Value>,
+    ) -> Option<Map<String, Value>> {
         None
     }
 

@@ -67,7 +67,9 @@ impl AnswerProfile {
     }
 
     fn effect(&self, kind: &str, default: &str) -> String {
-        self.effect.get(kind).map_or_else(|| default.to_owned(), ToString::to_string)
+        self.effect
+            .get(kind)
+            .map_or_else(|| default.to_owned(), ToString::to_string)
     }
 }
 
@@ -105,7 +107,8 @@ impl Draft {
         }
         if let Some(text) = template.stderr.as_deref() {
             let filled = fill(&Value::String(text.to_owned()), holes);
-            self.errors.extend(filled.as_ref().and_then(Value::as_str).map(str::to_owned));
+            self.errors
+                .extend(filled.as_ref().and_then(Value::as_str).map(str::to_owned));
         }
         self.exit = exit;
         true
@@ -123,21 +126,32 @@ impl Adapter {
 
     /// Whether this event's answer can rewrite a tool's input.
     pub fn can_rewrite(&self, event: &Event) -> bool {
-        self.profile(Some(event)).is_some_and(|profile| !profile.rewrite.is_empty())
+        self.profile(Some(event))
+            .is_some_and(|profile| !profile.rewrite.is_empty())
     }
 
     /// Whether this event's answer is read as JSON.
     pub fn has_structured_answer(&self, event: &Event) -> bool {
         self.profile(Some(event)).is_some_and(|profile| {
-            [&profile.deny, &profile.context, &profile.message, &profile.rewrite]
-                .into_iter()
-                .flatten()
-                .any(|template| template.stdout.is_object())
+            [
+                &profile.deny,
+                &profile.context,
+                &profile.message,
+                &profile.rewrite,
+            ]
+            .into_iter()
+            .flatten()
+            .any(|template| template.stdout.is_object())
         })
     }
 
     /// The answer that makes this agent do what the response says, as far as it can.
-    pub fn render(&self, event: &HookEvent, response: &HookResponse, options: RenderOptions) -> Rendered {
+    pub fn render(
+        &self,
+        event: &HookEvent,
+        response: &HookResponse,
+        options: RenderOptions,
+    ) -> Rendered {
         let spec = self.event_by_native(&event.native_event);
         let silent = AnswerProfile::default();
         let profile = self.profile(spec).unwrap_or(&silent);
@@ -145,24 +159,46 @@ impl Adapter {
         let mut decision = response.decision;
         let mut reason = response.reason.clone();
 
-        let rewrite = response.updated_input.as_ref().filter(|_| decision != Some(Decision::Deny));
+        let rewrite = response
+            .updated_input
+            .as_ref()
+            .filter(|_| decision != Some(Decision::Deny));
         let rewrite = match rewrite.map(|rewrite| self.rewrite(event, profile, rewrite)) {
             None => None,
             Some(Ok(input)) => Some(input),
             Some(Err(why)) => {
-                let denies = options.rewrite_fallback == Strategy::Block && !profile.deny.is_empty();
+                let denies =
+                    options.rewrite_fallback == Strategy::Block && !profile.deny.is_empty();
                 if denies {
                     decision = Some(Decision::Deny);
-                    reason = Some(format!("A hook changes the input of this call, and {why}; it is denied instead."));
+                    reason = Some(format!(
+                        "A hook changes the input of this call, and {why}; it is denied instead."
+                    ));
                 }
-                let done = if denies { "denied instead" } else { "the input stays as it was" };
+                let done = if denies {
+                    "denied instead"
+                } else {
+                    "the input stays as it was"
+                };
                 draft.lose("updated_input", format!("{why}; {done}"));
                 None
             }
         };
-        if decision == Some(Decision::Ask) && (profile.ask.is_empty() || (profile.ask_needs_user && !options.can_ask)) {
-            let done = if profile.deny.is_empty() { "nothing is blocked" } else { "denied instead" };
-            draft.lose("ask", format!("nobody can be asked here ({}, {}); {done}", self.spec.name, event.native_event));
+        if decision == Some(Decision::Ask)
+            && (profile.ask.is_empty() || (profile.ask_needs_user && !options.can_ask))
+        {
+            let done = if profile.deny.is_empty() {
+                "nothing is blocked"
+            } else {
+                "denied instead"
+            };
+            draft.lose(
+                "ask",
+                format!(
+                    "nobody can be asked here ({}, {}); {done}",
+                    self.spec.name, event.native_event
+                ),
+            );
             decision = Some(Decision::Deny);
         }
 
@@ -171,8 +207,13 @@ impl Adapter {
         let context = response.context.as_deref().filter(|text| !text.is_empty());
         let mut context_told = context.is_none();
         if matches!(decision, Some(Decision::Deny | Decision::Ask)) {
-            let mut text = reason.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| NO_REASON.to_owned());
-            let dies = profile.deny.first().is_some_and(|template| template.exit != 0);
+            let mut text = reason
+                .filter(|text| !text.trim().is_empty())
+                .unwrap_or_else(|| NO_REASON.to_owned());
+            let dies = profile
+                .deny
+                .first()
+                .is_some_and(|template| template.exit != 0);
             if let Some(context) = context
                 && decision == Some(Decision::Deny)
                 && !profile.deny.is_empty()
@@ -191,37 +232,77 @@ impl Adapter {
         if let Some(input) = rewrite {
             holes.insert("updated_input".into(), Value::Object(input));
             draft.add(profile, &profile.rewrite, &holes);
-            draft.effect.push(profile.effect("rewrite", "the changed input is used"));
+            draft
+                .effect
+                .push(profile.effect("rewrite", "the changed input is used"));
         }
         if response.goes_on == Some(false) {
-            holes.entry("reason").or_insert_with(|| json!("A hook ended the run."));
+            holes
+                .entry("reason")
+                .or_insert_with(|| json!("A hook ended the run."));
             if draft.add(profile, &profile.stop, &holes) {
-                draft.effect.push(profile.effect("stop", "the agent's run ends"));
+                draft
+                    .effect
+                    .push(profile.effect("stop", "the agent's run ends"));
             } else {
-                draft.lose("continue", format!("{} cannot be stopped from {}", self.spec.name, event.native_event));
+                draft.lose(
+                    "continue",
+                    format!(
+                        "{} cannot be stopped from {}",
+                        self.spec.name, event.native_event
+                    ),
+                );
             }
         }
         if let Some(context) = context.filter(|_| !context_told) {
             holes.insert("context".into(), json!(context));
             if draft.add(profile, &profile.context, &holes) {
-                draft.effect.push(profile.effect("context", "the model reads the context"));
+                draft
+                    .effect
+                    .push(profile.effect("context", "the model reads the context"));
             } else {
-                draft.lose("context", format!("{} gives the model no context from {}", self.spec.name, event.native_event));
+                draft.lose(
+                    "context",
+                    format!(
+                        "{} gives the model no context from {}",
+                        self.spec.name, event.native_event
+                    ),
+                );
             }
         }
-        if let Some(message) = response.system_message.as_deref().filter(|text| !text.is_empty()) {
+        if let Some(message) = response
+            .system_message
+            .as_deref()
+            .filter(|text| !text.is_empty())
+        {
             holes.insert("message".into(), json!(message));
             if draft.add(profile, &profile.message, &holes) {
-                draft.effect.push(profile.effect("message", "the user sees the message"));
+                draft
+                    .effect
+                    .push(profile.effect("message", "the user sees the message"));
             } else {
-                draft.lose("system_message", format!("{} shows its user no message from {}", self.spec.name, event.native_event));
+                draft.lose(
+                    "system_message",
+                    format!(
+                        "{} shows its user no message from {}",
+                        self.spec.name, event.native_event
+                    ),
+                );
             }
         }
         if response.suppress_output == Some(true) {
             if draft.add(profile, &profile.suppress, &holes) {
-                draft.effect.push(profile.effect("suppress", "the hook's output is hidden"));
+                draft
+                    .effect
+                    .push(profile.effect("suppress", "the hook's output is hidden"));
             } else {
-                draft.lose("suppress_output", format!("{} has no way to hide output at {}", self.spec.name, event.native_event));
+                draft.lose(
+                    "suppress_output",
+                    format!(
+                        "{} has no way to hide output at {}",
+                        self.spec.name, event.native_event
+                    ),
+                );
             }
         }
         let mut rendered = finish(draft, profile);
@@ -242,27 +323,39 @@ impl Adapter {
             Some(Decision::Deny) => {
                 if draft.add(profile, &profile.deny, holes) {
                     let default = match spec.map(|spec| spec.blocking) {
-                        Some(Blocking::Retry) => "the agent goes on working; the model reads the reason",
+                        Some(Blocking::Retry) => {
+                            "the agent goes on working; the model reads the reason"
+                        }
                         Some(Blocking::Feedback) => "it has happened; the model reads the reason",
                         _ => "it does not happen; the model reads the reason",
                     };
                     draft.effect.push(profile.effect("deny", default));
                 } else {
                     let event = spec.map_or("this event", |spec| &spec.native);
-                    draft.lose("deny", format!("{} cannot be blocked at {event}", self.spec.name));
+                    draft.lose(
+                        "deny",
+                        format!("{} cannot be blocked at {event}", self.spec.name),
+                    );
                 }
             }
             Some(Decision::Ask) => {
                 draft.add(profile, &profile.ask, holes);
-                draft.effect.push(profile.effect("ask", "the user is asked"));
+                draft
+                    .effect
+                    .push(profile.effect("ask", "the user is asked"));
             }
             Some(Decision::Allow) => {
                 let grants = response.metadata.get(APPROVE) == Some(&Value::Bool(true))
                     || spec.is_some_and(|spec| spec.is.as_deref() == Some("permission_request"));
                 if grants && draft.add(profile, &profile.approve, holes) {
-                    draft.effect.push(profile.effect("approve", "it is allowed without asking the user"));
+                    draft
+                        .effect
+                        .push(profile.effect("approve", "it is allowed without asking the user"));
                 } else if grants {
-                    draft.lose("approve", format!("{} asks its user all the same", self.spec.name));
+                    draft.lose(
+                        "approve",
+                        format!("{} asks its user all the same", self.spec.name),
+                    );
                 }
             }
             None => {}
@@ -283,7 +376,10 @@ impl Adapter {
         rewrite: &Map<String, Value>,
     ) -> Result<Map<String, Value>, String> {
         if profile.rewrite.is_empty() {
-            return Err(format!("{} takes no changed input at {}", self.spec.name, event.native_event));
+            return Err(format!(
+                "{} takes no changed input at {}",
+                self.spec.name, event.native_event
+            ));
         }
         let Some(old) = event.tool_input() else {
             return Ok(rewrite.clone());
@@ -292,23 +388,39 @@ impl Adapter {
         let name = event.native_tool_name();
         let row = name.and_then(|name| self.tool_by_native(name, None));
         if let Some(allowed) = row.and_then(|row| row.rewritable.as_ref()) {
-            let stuck = changed(old, &new).keys().find(|key| !allowed.iter().any(|one| one == key.as_str())).cloned();
+            let stuck = changed(old, &new)
+                .keys()
+                .find(|key| !allowed.iter().any(|one| one == key.as_str()))
+                .cloned();
             if let Some(key) = stuck {
-                return Err(format!("{} does not change `{key}` of this tool", self.spec.name));
+                return Err(format!(
+                    "{} does not change `{key}` of this tool",
+                    self.spec.name
+                ));
             }
         }
         let native = |input: &Map<String, Value>| {
             name.and_then(|name| self.quirks.encode_tool(name, input))
-                .unwrap_or_else(|| row.map_or_else(|| input.clone(), |row| encode_input(row, input)))
+                .unwrap_or_else(|| {
+                    row.map_or_else(|| input.clone(), |row| encode_input(row, input))
+                })
         };
         let delta = changed(&native(old), &native(&new));
         if profile.rewrite_mode == "merge" {
             return Ok(delta);
         }
-        let payload = self.encode(event, None).map(|encoded| encoded.payload).unwrap_or_default();
+        let payload = self
+            .encode(event, None)
+            .map(|encoded| encoded.payload)
+            .unwrap_or_default();
         let spec = self.event_by_native(&event.native_event);
-        let set = spec.and_then(|spec| spec.common.as_deref()).unwrap_or("common");
-        let rows = spec.into_iter().flat_map(|spec| &spec.rows).chain(self.spec.payload.rows.get(set).into_iter().flatten());
+        let set = spec
+            .and_then(|spec| spec.common.as_deref())
+            .unwrap_or("common");
+        let rows = spec
+            .into_iter()
+            .flat_map(|spec| &spec.rows)
+            .chain(self.spec.payload.rows.get(set).into_iter().flatten());
         let mut whole = rows
             .filter(|row| row.to == "tool_input")
             .find_map(|row| object_at(&payload, &row.at))
@@ -320,7 +432,14 @@ impl Adapter {
 
     /// What a hook that was written for this agent said. `event` is the event
     /// that it was asked about, `native_event` this agent's name for it.
-    pub fn read(&self, event: &HookEvent, native_event: &str, stdout: &str, stderr: &str, exit: i32) -> Read {
+    pub fn read(
+        &self,
+        event: &HookEvent,
+        native_event: &str,
+        stdout: &str,
+        stderr: &str,
+        exit: i32,
+    ) -> Read {
         let spec = self.event_by_native(native_event);
         let Some(profile) = self.profile(spec) else {
             return Read::default();
@@ -336,7 +455,10 @@ impl Adapter {
             .and_then(|parsed| match parsed {
                 Ok(value) => Some(value),
                 Err(error) => {
-                    read.error = Some(format!("stdout is not JSON that {} would read: {error}", self.spec.name));
+                    read.error = Some(format!(
+                        "stdout is not JSON that {} would read: {error}",
+                        self.spec.name
+                    ));
                     None
                 }
             });
@@ -353,10 +475,15 @@ impl Adapter {
             "deny" if read.response.decision.is_none() => {
                 let words = if stderr.is_empty() { text } else { stderr };
                 read.response.decision = Some(Decision::Deny);
-                read.response.reason = Some(if words.is_empty() { NO_REASON } else { words }.to_owned());
+                read.response.reason =
+                    Some(if words.is_empty() { NO_REASON } else { words }.to_owned());
             }
             _ if warns && read.response.decision.is_none() => {
-                let words = if stderr.is_empty() { String::new() } else { format!(": {stderr}") };
+                let words = if stderr.is_empty() {
+                    String::new()
+                } else {
+                    format!(": {stderr}")
+                };
                 read.error = Some(format!("exit {exit}{words}"));
             }
             _ => {}
@@ -365,16 +492,29 @@ impl Adapter {
             match profile.plain.as_ref() {
                 "context" => read.response.context = Some(text.to_owned()),
                 "message" => read.response.system_message = Some(text.to_owned()),
-                "error" => read.error = Some(format!("{} wants JSON on stdout here", self.spec.name)),
+                "error" => {
+                    read.error = Some(format!("{} wants JSON on stdout here", self.spec.name))
+                }
                 _ => {}
             }
         }
         read
     }
 
-    fn read_json(&self, event: &HookEvent, profile: &AnswerProfile, json: &Value, response: &mut HookResponse) {
-        let find = |templates: &[Template]| templates.iter().find_map(|template| unfill(&template.stdout, json));
-        let text = |holes: &Holes, name: &str| holes.get(name).and_then(Value::as_str).map(str::to_owned);
+    fn read_json(
+        &self,
+        event: &HookEvent,
+        profile: &AnswerProfile,
+        json: &Value,
+        response: &mut HookResponse,
+    ) {
+        let find = |templates: &[Template]| {
+            templates
+                .iter()
+                .find_map(|template| unfill(&template.stdout, json))
+        };
+        let text =
+            |holes: &Holes, name: &str| holes.get(name).and_then(Value::as_str).map(str::to_owned);
         let decisions = [
             (&profile.deny, Decision::Deny),
             (&profile.ask, Decision::Ask),
@@ -400,7 +540,10 @@ impl Adapter {
             response.suppress_output = Some(true);
         }
         let rewrite = profile.rewrite.iter().find_map(|template| {
-            unfill(&template.stdout, json)?.get("updated_input")?.as_object().cloned()
+            unfill(&template.stdout, json)?
+                .get("updated_input")?
+                .as_object()
+                .cloned()
         });
         if let Some(native) = rewrite {
             response.updated_input = Some(self.read_rewrite(event, &native));
@@ -414,14 +557,18 @@ impl Adapter {
         };
         let own = event.source == self.spec.id;
         let row = if own {
-            event.native_tool_name().and_then(|name| self.tool_by_native(name, Some(native)))
+            event
+                .native_tool_name()
+                .and_then(|name| self.tool_by_native(name, Some(native)))
         } else {
-            event.tool_name().and_then(|name| self.tool_by_canonical(name))
+            event
+                .tool_name()
+                .and_then(|name| self.tool_by_canonical(name))
         };
-        let quirk = event
-            .native_tool_name()
-            .filter(|_| own)
-            .and_then(|name| self.quirks.decode_tool(name, &Value::Object(native.clone())));
+        let quirk = event.native_tool_name().filter(|_| own).and_then(|name| {
+            self.quirks
+                .decode_tool(name, &Value::Object(native.clone()))
+        });
         let new = match (quirk, row) {
             (Some((_, input)), _) => input,
             (None, Some(row)) => decode_input(row, native),
@@ -444,7 +591,11 @@ impl Adapter {
             && let Some(rest) = event.metadata.get_mut(NATIVE)
         {
             let spec = adapter.event_by_native(&event.native_event);
-            for row in spec.into_iter().flat_map(|spec| &spec.rows).chain(adapter.spec.payload.rows.values().flatten()) {
+            for row in spec
+                .into_iter()
+                .flat_map(|spec| &spec.rows)
+                .chain(adapter.spec.payload.rows.values().flatten())
+            {
                 if row.to == "tool_input" {
                     pointer::take(rest, &row.at);
                 }

@@ -13,7 +13,9 @@ pub type Holes = Map<String, Value>;
 pub fn fill(template: &Value, holes: &Holes) -> Option<Value> {
     match template {
         Value::String(text) => fill_text(text, holes),
-        Value::Array(items) => Some(Value::Array(items.iter().filter_map(|item| fill(item, holes)).collect())),
+        Value::Array(items) => Some(Value::Array(
+            items.iter().filter_map(|item| fill(item, holes)).collect(),
+        )),
         Value::Object(map) => Some(Value::Object(
             map.iter()
                 .filter_map(|(key, value)| Some((key.clone(), fill(value, holes)?)))
@@ -38,7 +40,10 @@ fn fill_text(text: &str, holes: &Holes) -> Option<Value> {
 
 fn hole(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.strip_suffix('}')?;
-    let plain = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._".contains(letter));
+    let plain = !name.is_empty()
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "._".contains(letter));
     plain.then_some(name)
 }
 
@@ -81,7 +86,10 @@ impl Found {
             (Value::String(text), Value::String(actual)) if text.contains('{') => {
                 let (before, rest) = text.split_once('{').unwrap_or_default();
                 let (name, after) = rest.split_once('}').unwrap_or_default();
-                match actual.strip_prefix(before).and_then(|text| text.strip_suffix(after)) {
+                match actual
+                    .strip_prefix(before)
+                    .and_then(|text| text.strip_suffix(after))
+                {
                     Some(inner) => {
                         self.put(name, Value::String(inner.to_owned()));
                         true
@@ -89,13 +97,15 @@ impl Found {
                     None => false,
                 }
             }
-            (Value::Object(template), Value::Object(actual)) => template.iter().all(|(key, inner)| {
-                match actual.get(key) {
-                    Some(actual) if !actual.is_null() => self.walk(inner, actual),
-                    // A missing reason does not void a decision; a missing decision does.
-                    _ => only_holes(inner),
-                }
-            }),
+            (Value::Object(template), Value::Object(actual)) => {
+                template.iter().all(|(key, inner)| {
+                    match actual.get(key) {
+                        Some(actual) if !actual.is_null() => self.walk(inner, actual),
+                        // A missing reason does not void a decision; a missing decision does.
+                        _ => only_holes(inner),
+                    }
+                })
+            }
             (template, actual) if template == actual => {
                 self.fixed += 1;
                 true
@@ -107,7 +117,10 @@ impl Found {
     fn put(&mut self, name: &str, value: Value) {
         match name.split_once('.') {
             Some((first, rest)) => {
-                let object = self.holes.entry(first).or_insert_with(|| Value::Object(Map::new()));
+                let object = self
+                    .holes
+                    .entry(first)
+                    .or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(object) = object {
                     object.insert(rest.to_owned(), value);
                 }
@@ -139,7 +152,10 @@ mod tests {
         let holes = json!({"reason": "no", "event": "Pre"});
         let holes = holes.as_object().expect("object");
         let filled = fill(&template, holes).expect("filled");
-        assert_eq!(filled, json!({"h": {"event": "Pre", "decision": "deny", "why": "no"}}));
+        assert_eq!(
+            filled,
+            json!({"h": {"event": "Pre", "decision": "deny", "why": "no"}})
+        );
         let read = unfill(&template, &filled).expect("read");
         assert_eq!(read.get("reason"), Some(&json!("no")));
     }
@@ -159,6 +175,9 @@ mod tests {
         let filled = fill(&template, holes.as_object().expect("object"));
         assert_eq!(filled, Some(json!({"prompt": "better"})));
         let read = unfill(&template, &json!({"prompt": "better"})).expect("read");
-        assert_eq!(read.get("updated_input"), Some(&json!({"prompt": "better"})));
+        assert_eq!(
+            read.get("updated_input"),
+            Some(&json!({"prompt": "better"}))
+        );
     }
 }

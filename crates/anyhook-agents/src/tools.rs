@@ -13,14 +13,20 @@ use crate::{Adapter, pointer};
 impl Adapter {
     /// The row for a native tool name. With an input, `when` decides between
     /// several rows of one name.
-    pub fn tool_by_native(&self, native: &str, input: Option<&Map<String, Value>>) -> Option<&Tool> {
-        let mut rows = self
-            .spec
-            .tools
-            .iter()
-            .filter(|tool| tool.native == native || tool.aliases.iter().any(|alias| alias == native));
+    pub fn tool_by_native(
+        &self,
+        native: &str,
+        input: Option<&Map<String, Value>>,
+    ) -> Option<&Tool> {
+        let mut rows = self.spec.tools.iter().filter(|tool| {
+            tool.native == native || tool.aliases.iter().any(|alias| alias == native)
+        });
         match input {
-            Some(input) => rows.find(|tool| tool.when.iter().all(|(key, value)| input.get(key) == Some(value))),
+            Some(input) => rows.find(|tool| {
+                tool.when
+                    .iter()
+                    .all(|(key, value)| input.get(key) == Some(value))
+            }),
             None => rows.next(),
         }
     }
@@ -37,11 +43,10 @@ impl Adapter {
     /// that is written first.
     pub fn native_names(&self, canonical: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        let rows = self
-            .spec
-            .tools
-            .iter()
-            .filter(|tool| tool.is == canonical || tool.also.iter().any(|also| also == canonical));
+        let rows =
+            self.spec.tools.iter().filter(|tool| {
+                tool.is == canonical || tool.also.iter().any(|also| also == canonical)
+            });
         for tool in rows {
             for name in std::iter::once(&tool.native).chain(&tool.aliases) {
                 if !names.contains(&name.as_ref()) {
@@ -83,7 +88,8 @@ impl Adapter {
         let (first, rest) = rest.split_once('}')?;
         let inner = native.strip_prefix(before_first)?;
         let Some((separator, rest)) = rest.split_once('{') else {
-            return (first == "tool" && !inner.is_empty()).then(|| (String::new(), inner.to_owned()));
+            return (first == "tool" && !inner.is_empty())
+                .then(|| (String::new(), inner.to_owned()));
         };
         let (_, after) = rest.split_once('}')?;
         let inner = inner.strip_suffix(after)?;
@@ -91,7 +97,11 @@ impl Adapter {
         if left.is_empty() || right.is_empty() {
             return None;
         }
-        let (server, tool) = if first == "server" { (left, right) } else { (right, left) };
+        let (server, tool) = if first == "server" {
+            (left, right)
+        } else {
+            (right, left)
+        };
         Some((server.to_owned(), tool.to_owned()))
     }
 }
@@ -122,7 +132,11 @@ pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Val
             match part {
                 EditPart::List => {
                     let edits = tool.edits.as_ref();
-                    out.extend(edits.and_then(|edits| decode_edits(edits, value)).unwrap_or_default());
+                    out.extend(
+                        edits
+                            .and_then(|edits| decode_edits(edits, value))
+                            .unwrap_or_default(),
+                    );
                 }
                 EditPart::Key(key) => {
                     edit.insert(key.into(), value.clone());
@@ -166,7 +180,12 @@ fn edit_part(edits: &Edits, name: &str) -> Option<EditPart> {
 fn edit_keys(edits: &Edits) -> impl Iterator<Item = (&str, &'static str)> {
     [(edits.old.as_ref(), "old"), (edits.new.as_ref(), "new")]
         .into_iter()
-        .chain(edits.replace_all.as_deref().map(|native| (native, "replace_all")))
+        .chain(
+            edits
+                .replace_all
+                .as_deref()
+                .map(|native| (native, "replace_all")),
+        )
         .chain(edits.path.as_deref().map(|native| (native, "path")))
 }
 
@@ -176,7 +195,9 @@ fn decode_edits(spec: &Edits, native: &Value) -> Option<Map<String, Value>> {
     for item in native.as_array()? {
         let mut edit = Map::new();
         for (name, value) in item.as_object()? {
-            let key = edit_keys(spec).find(|(native, _)| native == name).map(|(_, key)| key);
+            let key = edit_keys(spec)
+                .find(|(native, _)| native == name)
+                .map(|(_, key)| key);
             edit.insert(key.unwrap_or(name).to_owned(), value.clone());
         }
         edits.push(edit);
@@ -186,7 +207,10 @@ fn decode_edits(spec: &Edits, native: &Value) -> Option<Map<String, Value>> {
         let mut files: Vec<Map<String, Value>> = Vec::new();
         for mut edit in edits.clone() {
             let path = edit.shift_remove("path").unwrap_or_default();
-            if let Some(file) = files.iter_mut().find(|file| file.get("path") == Some(&path)) {
+            if let Some(file) = files
+                .iter_mut()
+                .find(|file| file.get("path") == Some(&path))
+            {
                 if let Some(Value::Array(list)) = file.get_mut("edits") {
                     list.push(Value::Object(edit));
                 }
@@ -241,7 +265,12 @@ pub fn encode_input(tool: &Tool, canonical: &Map<String, Value>) -> Map<String, 
                     out.insert(name.clone(), value.clone());
                 }
             }
-        } else if name == "files" && tool.edits.as_ref().is_some_and(|edits| edits.path.is_some()) {
+        } else if name == "files"
+            && tool
+                .edits
+                .as_ref()
+                .is_some_and(|edits| edits.path.is_some())
+        {
             // The edits say their files themselves.
         } else {
             out.insert(name.clone(), value.clone());
@@ -271,7 +300,9 @@ fn encode_edits(spec: &Edits, edits: &Value, out: &mut Map<String, Value>) {
     let native = |edit: &Value| -> Map<String, Value> {
         let mut item = Map::new();
         for (key, value) in edit.as_object().into_iter().flatten() {
-            let name = edit_keys(spec).find(|(_, canonical)| canonical == key).map(|(native, _)| native);
+            let name = edit_keys(spec)
+                .find(|(_, canonical)| canonical == key)
+                .map(|(native, _)| native);
             item.insert(name.unwrap_or(key).to_owned(), value.clone());
         }
         item
@@ -279,7 +310,10 @@ fn encode_edits(spec: &Edits, edits: &Value, out: &mut Map<String, Value>) {
     let items = edits.as_array().map(Vec::as_slice).unwrap_or_default();
     match &spec.list {
         Some(list) => {
-            let items: Vec<Value> = items.iter().map(|edit| Value::Object(native(edit))).collect();
+            let items: Vec<Value> = items
+                .iter()
+                .map(|edit| Value::Object(native(edit)))
+                .collect();
             out.insert(list.to_string(), Value::Array(items));
         }
         None => out.extend(items.first().map(native).unwrap_or_default()),
@@ -303,7 +337,10 @@ pub fn canonical_files(input: &Map<String, Value>) -> Vec<Value> {
         file.insert("content".into(), content.clone());
     } else {
         file.insert("operation".into(), json!("update"));
-        file.insert("edits".into(), input.get("edits").cloned().unwrap_or_else(|| json!([])));
+        file.insert(
+            "edits".into(),
+            input.get("edits").cloned().unwrap_or_else(|| json!([])),
+        );
     }
     vec![Value::Object(file)]
 }
@@ -316,7 +353,10 @@ pub fn rewritten(input: &Map<String, Value>, rewrite: &Map<String, Value>) -> Ma
         for key in rewrite.keys() {
             map.shift_remove(&format!("{key}s"));
         }
-        if rewrite.keys().any(|key| matches!(key.as_str(), "path" | "edits" | "content" | "files")) {
+        if rewrite
+            .keys()
+            .any(|key| matches!(key.as_str(), "path" | "edits" | "content" | "files"))
+        {
             map.shift_remove("patch");
             if !rewrite.contains_key("files") {
                 map.shift_remove("files");

@@ -16,7 +16,9 @@ fn captures() -> Vec<(&'static Adapter, PathBuf)> {
     for adapter in anyhook_agents::all() {
         let mut folders = vec![root.join(adapter.spec.id.as_ref()).join("captures")];
         while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            let Ok(entries) = fs::read_dir(&folder) else {
+                continue;
+            };
             for entry in entries {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
@@ -52,7 +54,11 @@ fn every_capture_comes_back_as_it_was() {
         };
         let event = &decoded.event;
         if !decoded.known {
-            failures.push(format!("{}: event `{}` is not in the table", path.display(), event.native_event));
+            failures.push(format!(
+                "{}: event `{}` is not in the table",
+                path.display(),
+                event.native_event
+            ));
         }
         let encoded = adapter.encode(event, None).map(|encoded| encoded.payload);
         if encoded.as_ref() != Some(&payload) {
@@ -64,7 +70,13 @@ fn every_capture_comes_back_as_it_was() {
             ));
         }
     }
-    assert!(failures.is_empty(), "{} of {} captures:\n{}", failures.len(), captures.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} captures:\n{}",
+        failures.len(),
+        captures.len(),
+        failures.join("\n")
+    );
 }
 
 /// What a hook may count on, whoever calls: the canonical fields are there.
@@ -73,13 +85,26 @@ fn tool_calls_name_their_tool_and_input() {
     for (adapter, path) in captures() {
         let payload: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let event = adapter.decode(&payload, Some(&hint(&path))).unwrap().event;
-        if !matches!(event.event.as_str(), "before_tool_execute" | "after_tool_execute") {
+        if !matches!(
+            event.event.as_str(),
+            "before_tool_execute" | "after_tool_execute"
+        ) {
             continue;
         }
-        assert!(event.tool_name().is_some(), "{}: no tool_name", path.display());
-        assert!(event.data.contains_key("tool_input"), "{}: no tool_input", path.display());
+        assert!(
+            event.tool_name().is_some(),
+            "{}: no tool_name",
+            path.display()
+        );
+        assert!(
+            event.data.contains_key("tool_input"),
+            "{}: no tool_input",
+            path.display()
+        );
         let input = event.tool_input();
-        let has = |key: &str| input.is_some_and(|input| input.get(key).is_some_and(|value| !value.is_null()));
+        let has = |key: &str| {
+            input.is_some_and(|input| input.get(key).is_some_and(|value| !value.is_null()))
+        };
         match event.tool_name().unwrap() {
             "shell" => assert!(has("command"), "{}: no command", path.display()),
             "file_read" | "file_write" => assert!(has("path"), "{}: no path", path.display()),
@@ -87,7 +112,9 @@ fn tool_calls_name_their_tool_and_input() {
             _ => {}
         }
         if path.to_string_lossy().contains("echo_back") {
-            let (server, tool) = event.mcp().unwrap_or_else(|| panic!("{}: no mcp", path.display()));
+            let (server, tool) = event
+                .mcp()
+                .unwrap_or_else(|| panic!("{}: no mcp", path.display()));
             assert_eq!((server, tool), ("e2e", "echo_back"), "{}", path.display());
         }
     }

@@ -1,0 +1,545 @@
+//! Agent's config → canonical manifest.
+
+use anyhook_model::hook::SPEC;
+use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform};
+use serde_json::{Map, Value, json};
+
+use super::{MANIFEST_PROVIDER_DATA, kept, kept_file, set_handler_field};
+use crate::matchers::ANY_SERVER;
+use crate::spec::{Blocking, Config, Event, Shape};
+use crate::{Adapter, pointer};
+
+/// Something that a person should know of a config.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Position of the hook in the manifest, from 0.
+    pub hook: Option<usize>,
+    pub field: String,
+    pub message: String,
+}
+
+/// A config, understood.
+#[derive(Debug, Clone)]
+pub struct ConfigDecoded {
+    pub manifest: Manifest,
+    pub findings: Vec<Finding>,
+    /// Hooks (by position) whose matcher key was missing rather than empty:
+    /// the same to the agent, but not to a person who compares files.
+    pub matcherless: Vec<usize>,
+}
+
+struct Decoder<'a> {
+    adapter: &'a Adapter,
+    config: &'a Config,
+    hooks: Vec<Hook>,
+    findings: Vec<Finding>,
+    matcherless: Vec<usize>,
+    unread: Vec<Value>,
+}
+
+/// One entry of a config on its way to a hook.
+struct Entry<'a> {
+    event: &'a str,
+    index: usize,
+    group: Option<&'a Map<String, Value>>,
+    handler: &'a Map<String, Value>,
+    joined: bool,
+}
+
+impl Adapter {
+    /// Reads a config document of this agent.
+    pub fn decode_config(&self, document: &Value, variant: Option<&str>) -> ConfigDecoded {
+        let config = self.config(variant);
+        let mut decoder = Decoder {
+            adapter: self,
+            config,
+            hooks: Vec::new(),
+            findings: Vec::new(),
+            matcherless: Vec::new(),
+            unread: Vec::new(),
+        };
+        let mut file = document.clone();
+        let root = if config.root.is_empty() {
+            Some(std::mem::take(&mut file))
+        } else {
+            pointer::take(&mut file, &config.root)
+        };
+        let mut outside = file.as_object().cloned().unwrap_or_default();
+        outside.retain(|key, value| config.preamble.get(key) != Some(value));
+        match root {
+            Some(Value::Object(map))
+                if matches!(config.shape, Shape::Grouped | Shape::Flat | Shape::Scripts) =>
+            {
+                for (key, value) in &map {
+                    let is_event = !config.not_events.iter().any(|other| other == key)
+                        && (value.is_array() || value.is_object());
+                    if is_event {
+                        decoder.event(key, value);
+                    } else if config.root.is_empty() {
+                        outside.insert(key.clone(), value.clone());
+                    } else {
+                        pointer::put(
+                            outside.entry("$root").or_insert(Value::Null),
+                            &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+                            value.clone(),
+                        );
+                    }
+                }
+            }
+            Some(Value::Array(items)) if config.shape == Shape::List => {
+                for (index, item) in items.iter().enumerate() {
+                    decoder.listed(item, index);
+                }
+            }
+            Some(single @ Value::Object(_)) if config.shape == Shape::Single => {
+                decoder.listed(&single, 0)
+            }
+            Some(other) => {
+                decoder.find(
+                    None,
+                    "hooks",
+                    format!(
+                        "{} keeps its hooks in another form than this",
+                        self.spec.name
+                    ),
+                );
+                decoder.unread.push(json!({ "root": other }));
+            }
+            None => decoder.find(None, "hooks", "there are no hooks in this file".to_owned()),
+        }
+        decoder.finish(outside)
+    }
+}
+
+impl Decoder<'_> {
+    fn find(&mut self, hook: Option<usize>, field: &str, message: String) {
+        self.findings.push(Finding {
+            hook,
+            field: field.to_owned(),
+            message,
+        });
+    }
+
+    /// All entries of one event, with or without groups.
+    fn event(&mut self, event: &str, value: &Value) {
+        let single = [value.clone()];
+        let entries = value.as_array().map_or(single.as_slice(), Vec::as_slice);
+        let native = self.native_name(event);
+        for (index, entry) in entries.iter().enumerate() {
+            let Some(map) = entry.as_object() else {
+                self.skip(event, index, entry, "is not an object");
+                continue;
+            };
+            match map.get("hooks").and_then(Value::as_array) {
+                Some(handlers) => {
+                    if handlers.is_empty() {
+                        self.skip(event, index, entry, "has no handler");
+                    }
+                    for (position, handler) in handlers.iter().enumerate() {
+                        let Some(handler) = handler.as_object() else {
+                            self.skip(event, index, entry, "has a handler that is not an object");
+                            break;
+                        };
+                        self.entry(
+                            &native,
+                            Entry {
+                                event,
+                                index,
+                                group: Some(map),
+                                handler,
+                                joined: position > 0,
+                            },
+                        );
+                    }
+                }
+                None => self.entry(
+                    &native,
+                    Entry {
+                        event,
+                        index,
+                        group: None,
+                        handler: map,
+                        joined: false,
+                    },
+                ),
+            }
+        }
+    }
+
+    /// One hook that says its own event.
+    fn listed(&mut self, item: &Value, index: usize) {
+        let at = self.config.event_at.as_deref().unwrap_or("/event");
+        let (Some(map), Some(event)) = (
+            item.as_object(),
+            pointer::get(item, at).and_then(Value::as_str),
+        ) else {
+            self.skip("", index, item, "does not say its event");
+            return;
+        };
+        let native = self.native_name(event);
+        let mut handler = Value::Object(map.clone());
+        pointer::take(&mut handler, at);
+        if let Value::Object(handler) = &handler {
+            self.entry(
+                &native,
+                Entry {
+                    event,
+                    index,
+                    group: None,
+                    handler,
+                    joined: false,
+                },
+            );
+        }
+    }
+
+    /// The main name of an event that a variant spells in its own way.
+    fn native_name(&self, event: &str) -> String {
+        self.config
+            .event_names
+            .iter()
+            .find(|(_, spelled)| *spelled == event)
+            .map_or_else(|| event.to_owned(), |(native, _)| native.to_string())
+    }
+
+    fn skip(&mut self, event: &str, index: usize, entry: &Value, why: &str) {
+        self.find(
+            None,
+            event,
+            format!(
+                "entry {} of `{event}` {why}; it is kept for this agent and converted for no other",
+                index + 1
+            ),
+        );
+        self.unread
+            .push(json!({"event": event, "index": index, "entry": entry}));
+    }
+
+    fn entry(&mut self, native: &str, entry: Entry<'_>) {
+        let adapter = self.adapter;
+        let spec = adapter.event_by_native(native);
+        let mut rest = Value::Object(entry.handler.clone());
+        let kind = match &self.config.handler.type_at {
+            None => Some(HandlerKind::Command),
+            Some(at) => match pointer::take(&mut rest, at) {
+                None => Some(HandlerKind::Command),
+                Some(Value::String(written)) => {
+                    let types = &self.config.handler.types;
+                    types
+                        .iter()
+                        .find(|(_, native)| **native == written)
+                        .and_then(|(kind, _)| HandlerKind::parse(kind))
+                }
+                Some(_) => None,
+            },
+        };
+        let Some(kind) = kind else {
+            let whole = entry.group.unwrap_or(entry.handler).clone();
+            self.skip(
+                entry.event,
+                entry.index,
+                &Value::Object(whole),
+                "has a handler type that has no canonical form",
+            );
+            return;
+        };
+        let mut data = Map::new();
+        let matcher = self.matcher(spec, &entry, &mut rest, &mut data);
+        let mut handler = Handler {
+            kind,
+            platform: Platform::default(),
+            ..Handler::default()
+        };
+        let mut name = None;
+        self.fields(&mut handler, &mut name, &mut rest, &mut data);
+        if let Some(group) = entry.group {
+            self.group(group, entry.joined, &mut data);
+        }
+        let nested = entry.group.is_some();
+        if nested != (self.config.shape == Shape::Grouped)
+            && matches!(self.config.shape, Shape::Grouped | Shape::Flat)
+        {
+            data.insert(kept::NESTED.into(), Value::Bool(nested));
+        }
+        let constants = &self.config.handler.constants;
+        if let Value::Object(rest) = &mut rest {
+            rest.retain(|key, value| constants.get(key) != Some(value));
+            if !rest.is_empty() {
+                data.insert(kept::HANDLER.into(), Value::Object(std::mem::take(rest)));
+            }
+        }
+        let canonical = spec
+            .and_then(|spec| spec.is.as_deref())
+            .or(spec.map(|spec| spec.native.as_ref()))
+            .unwrap_or(native);
+        let tool = match &matcher {
+            Some(Matcher::Name(name)) => Some(name.as_str()),
+            _ => None,
+        };
+        let written = adapter
+            .event_for(canonical, tool)
+            .map(|event| event.native.as_ref());
+        if spec.is_some_and(|spec| spec.is.is_some()) && written != Some(native) {
+            data.insert(kept::EVENT.into(), json!(native));
+        }
+        let mut provider_data = Map::new();
+        if !data.is_empty() {
+            provider_data.insert(adapter.spec.id.to_string(), Value::Object(data));
+        }
+        self.hooks.push(Hook {
+            name,
+            event: canonical.to_owned(),
+            matcher,
+            handler,
+            blocking: spec
+                .is_some_and(|spec| matches!(spec.blocking, Blocking::Prevent | Blocking::Retry)),
+            degradation: Map::new(),
+            capabilities: Vec::new(),
+            provider_data,
+            extra: Map::new(),
+        });
+        if spec.is_none() {
+            let position = self.hooks.len() - 1;
+            self.find(Some(position), "event", format!("`{native}` is an event of {} that is not known here; it is carried for this agent only", adapter.spec.name));
+        }
+    }
+
+    fn matcher(
+        &mut self,
+        spec: Option<&Event>,
+        entry: &Entry<'_>,
+        rest: &mut Value,
+        data: &mut Map<String, Value>,
+    ) -> Option<Matcher> {
+        let at = self.config.matcher.at.as_ref();
+        let text = if at.is_empty() {
+            None
+        } else if let Some(group) = entry.group {
+            pointer::get(&Value::Object(group.clone()), at).cloned()
+        } else {
+            pointer::take(rest, at)
+        };
+        if text.is_none() {
+            self.matcherless.push(self.hooks.len());
+        }
+        let split = spec
+            .filter(|spec| !spec.tools.is_empty())
+            .map(|spec| split_matcher(spec));
+        let Some(text) = text else { return split };
+        let Some(written) = text.as_str() else {
+            data.insert(kept::MATCHER.into(), text);
+            return split;
+        };
+        let any = self
+            .config
+            .matcher
+            .any_read
+            .iter()
+            .any(|any| any == written);
+        if any || written.is_empty() {
+            if self.config.matcher.any.as_deref() != Some(written) {
+                data.insert(kept::MATCHER.into(), text);
+            }
+            return split;
+        }
+        if spec.is_some_and(|spec| spec.matcher != "tool") || split.is_some() {
+            data.insert(kept::MATCHER.into(), text);
+            return split;
+        }
+        let matcher = self.adapter.read_matcher(written);
+        let again = matcher
+            .as_ref()
+            .map(|matcher| self.adapter.translate(matcher, Some(self.adapter)));
+        if again.and_then(|again| again.text).as_deref() != Some(written) {
+            data.insert(kept::MATCHER.into(), text);
+        }
+        matcher
+    }
+
+    fn fields(
+        &self,
+        handler: &mut Handler,
+        name: &mut Option<String>,
+        rest: &mut Value,
+        data: &mut Map<String, Value>,
+    ) {
+        let mut seen: Vec<&str> = Vec::new();
+        for field in &self.config.handler.fields {
+            if seen.contains(&field.to.as_ref()) {
+                continue;
+            }
+            let Some(native) = pointer::get(rest, &field.at) else {
+                continue;
+            };
+            let Some(value) = field.codec.get(native) else {
+                continue;
+            };
+            if !field.codec.is_exact(native, &value) && field.to != "timeout" {
+                continue;
+            }
+            let exact = field.codec.is_exact(native, &value);
+            if !set_handler_field(handler, name, &field.to, &value) {
+                continue;
+            }
+            seen.push(&field.to);
+            let first = self
+                .config
+                .handler
+                .fields
+                .iter()
+                .find(|other| other.to == field.to);
+            if exact {
+                pointer::take(rest, &field.at);
+                if first.is_some_and(|first| first.at != field.at) {
+                    pointer::put(
+                        data.entry(kept::SPELLED).or_insert(Value::Null),
+                        &format!("/{}", field.to),
+                        json!(field.at),
+                    );
+                }
+            }
+        }
+    }
+
+    fn group(&self, group: &Map<String, Value>, joined: bool, data: &mut Map<String, Value>) {
+        let mut rest = Value::Object(group.clone());
+        pointer::take(&mut rest, "/hooks");
+        if !self.config.matcher.at.is_empty() {
+            pointer::take(&mut rest, &self.config.matcher.at);
+        }
+        if joined {
+            data.insert(kept::JOINED.into(), Value::Bool(true));
+        } else if rest.as_object().is_some_and(|rest| !rest.is_empty()) {
+            data.insert(kept::GROUP.into(), rest);
+        }
+    }
+
+    fn finish(mut self, outside: Map<String, Value>) -> ConfigDecoded {
+        self.merge_split();
+        let mut own = Map::new();
+        if !outside.is_empty() {
+            own.insert(kept_file::FILE.into(), Value::Object(outside));
+        }
+        if !self.unread.is_empty() {
+            own.insert(kept_file::UNREAD.into(), Value::Array(self.unread));
+        }
+        let mut extra = Map::new();
+        if !own.is_empty() {
+            extra.insert(
+                MANIFEST_PROVIDER_DATA.into(),
+                json!({ self.adapter.spec.id.as_ref(): own }),
+            );
+        }
+        ConfigDecoded {
+            manifest: Manifest {
+                spec: SPEC.to_owned(),
+                hooks: self.hooks,
+                extra,
+            },
+            findings: self.findings,
+            matcherless: self.matcherless,
+        }
+    }
+
+    /// One hook that was written to several events of split tools becomes one
+    /// hook again.
+    fn merge_split(&mut self) {
+        let adapter = self.adapter;
+        let id = adapter.spec.id.as_ref();
+        let generic = |canonical: &str| {
+            adapter.spec.events.iter().any(|event| {
+                event.is.as_deref() == Some(canonical) && event.tools.is_empty() && !event.read_only
+            })
+        };
+        let mut merged: Vec<Hook> = Vec::new();
+        for hook in std::mem::take(&mut self.hooks) {
+            let own_event = hook
+                .provider_data
+                .get(id)
+                .and_then(|data| data.get(kept::EVENT))
+                .is_some();
+            let splits = !generic(&hook.event)
+                && !own_event
+                && adapter.spec.events.iter().any(|event| {
+                    event.is.as_deref() == Some(hook.event.as_str()) && !event.tools.is_empty()
+                });
+            let twin = merged.iter_mut().find(|other| {
+                splits
+                    && other.event == hook.event
+                    && other.handler == hook.handler
+                    && other.provider_data == hook.provider_data
+                    && other.name == hook.name
+                    && disjoint(other.matcher.as_ref(), hook.matcher.as_ref())
+            });
+            match twin {
+                Some(other) => other.matcher = union(other.matcher.take(), hook.matcher),
+                None => merged.push(hook),
+            }
+        }
+        for hook in &mut merged {
+            let every: Vec<Matcher> = adapter
+                .spec
+                .events
+                .iter()
+                .filter(|event| {
+                    event.is.as_deref() == Some(hook.event.as_str())
+                        && !event.tools.is_empty()
+                        && !event.read_only
+                })
+                .flat_map(|event| atoms(&split_matcher(event)))
+                .collect();
+            let covers = !every.is_empty()
+                && hook
+                    .matcher
+                    .as_ref()
+                    .is_some_and(|matcher| every.iter().all(|one| atoms(matcher).contains(one)));
+            if covers && !generic(&hook.event) {
+                hook.matcher = None;
+            }
+        }
+        self.hooks = merged;
+    }
+}
+
+/// The canonical matcher that a split event stands for.
+fn split_matcher(event: &Event) -> Matcher {
+    let mut items: Vec<Matcher> = event
+        .tools
+        .iter()
+        .map(|tool| {
+            if tool == "mcp" {
+                Matcher::mcp(ANY_SERVER, None)
+            } else {
+                Matcher::Name(tool.to_string())
+            }
+        })
+        .collect();
+    if items.len() == 1 {
+        items.remove(0)
+    } else {
+        Matcher::Any(items)
+    }
+}
+
+fn atoms(matcher: &Matcher) -> Vec<Matcher> {
+    match matcher {
+        Matcher::Any(items) => items.clone(),
+        one => vec![one.clone()],
+    }
+}
+
+fn disjoint(left: Option<&Matcher>, right: Option<&Matcher>) -> bool {
+    match (left, right) {
+        (Some(left), Some(right)) => {
+            let left = atoms(left);
+            atoms(right).iter().all(|one| !left.contains(one))
+        }
+        _ => false,
+    }
+}
+
+fn union(left: Option<Matcher>, right: Option<Matcher>) -> Option<Matcher> {
+    let mut items = atoms(&left?);
+    items.extend(atoms(&right?));
+    Some(Matcher::Any(items))
+}

@@ -1,0 +1,234 @@
+//! Canonical hooks → agent's config.
+//!
+//! What goes where was decided before (see `Placement`); this only writes it
+//! in the agent's shape, and never reorders.
+
+use anyhook_model::{Handler, Manifest};
+use serde_json::{Map, Value, json};
+
+use super::{MANIFEST_PROVIDER_DATA, handler_field, kept, kept_file};
+use crate::spec::{Config, Field, Shape};
+use crate::{Adapter, pointer};
+
+/// One entry that is to be written.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    pub native_event: String,
+    /// `None`: everything.
+    pub matcher: Option<String>,
+    /// The agent tests a matcher here at all.
+    pub matchable: bool,
+    /// The source had no matcher key where this agent would write an empty one.
+    pub matcherless: bool,
+    pub name: Option<String>,
+    pub handler: Handler,
+    /// `provider_data` of this agent, checked.
+    pub data: Map<String, Value>,
+}
+
+impl Adapter {
+    /// A document with these hooks and nothing else, but for what the manifest
+    /// kept of this agent's own file.
+    pub fn encode_config(
+        &self,
+        manifest: &Manifest,
+        placements: &[Placement],
+        variant: Option<&str>,
+    ) -> Value {
+        let config = self.config(variant);
+        let mut root = match config.shape {
+            Shape::List => Value::Array(
+                placements
+                    .iter()
+                    .map(|placement| listed(config, placement))
+                    .collect(),
+            ),
+            Shape::Single => placements
+                .first()
+                .map(|placement| listed(config, placement))
+                .unwrap_or_default(),
+            _ => self.event_map(config, placements),
+        };
+        let own = manifest
+            .extra
+            .get(MANIFEST_PROVIDER_DATA)
+            .and_then(|data| data.get(self.spec.id.as_ref()))
+            .cloned()
+            .unwrap_or_default();
+        for entry in own
+            .get(kept_file::UNREAD)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            put_unread(&mut root, entry);
+        }
+        let mut document = Value::Object(config.preamble.clone());
+        let mut outside = own.get(kept_file::FILE).cloned().unwrap_or_default();
+        if let Some(inside) = pointer::take(&mut outside, "/$root") {
+            pointer::overlay(&mut root, &inside);
+        }
+        if outside.is_object() {
+            pointer::overlay(&mut document, &outside);
+        }
+        if config.root.is_empty() {
+            if let (Value::Object(map), Value::Object(_)) = (document, &root) {
+                let mut whole = Value::Object(map);
+                pointer::overlay(&mut whole, &root);
+                return whole;
+            }
+            return root;
+        }
+        pointer::put(&mut document, &config.root, root);
+        document
+    }
+
+    fn event_map(&self, config: &Config, placements: &[Placement]) -> Value {
+        let mut map: Map<String, Value> = Map::new();
+        for placement in placements {
+            let spelled = config
+                .event_names
+                .get(placement.native_event.as_str())
+                .map_or(placement.native_event.as_str(), AsRef::as_ref);
+            let nested = placement
+                .data
+                .get(kept::NESTED)
+                .and_then(Value::as_bool)
+                .unwrap_or(config.shape == Shape::Grouped);
+            let joined = placement.data.get(kept::JOINED) == Some(&Value::Bool(true));
+            let list = map.entry(spelled).or_insert_with(|| json!([]));
+            let Value::Array(list) = list else { continue };
+            let mut handler = handler_entry(config, placement);
+            if !nested {
+                put_matcher(config, placement, &mut handler, false);
+                list.push(handler);
+                continue;
+            }
+            let group = list
+                .last_mut()
+                .filter(|_| joined)
+                .and_then(|group| group.get_mut("hooks"))
+                .and_then(Value::as_array_mut);
+            if let Some(hooks) = group {
+                hooks.push(handler);
+                continue;
+            }
+            let mut group = Value::Object(Map::new());
+            put_matcher(config, placement, &mut group, true);
+            if let Some(extra) = placement.data.get(kept::GROUP) {
+                pointer::overlay(&mut group, extra);
+            }
+            pointer::put(&mut group, "/hooks", json!([handler]));
+            list.push(group);
+        }
+        Value::Object(map)
+    }
+}
+
+/// An entry that could not be read goes back to where it stood.
+fn put_unread(root: &mut Value, entry: &Value) {
+    if let Some(whole) = entry.get("root") {
+        *root = whole.clone();
+        return;
+    }
+    let (Some(event), Some(index), Some(entry)) = (
+        entry.get("event").and_then(Value::as_str),
+        entry
+            .get("index")
+            .and_then(Value::as_u64)
+            .and_then(|index| usize::try_from(index).ok()),
+        entry.get("entry"),
+    ) else {
+        return;
+    };
+    let list = match root {
+        Value::Array(list) => Some(list),
+        Value::Object(map) => map.entry(event).or_insert_with(|| json!([])).as_array_mut(),
+        _ => None,
+    };
+    if let Some(list) = list
+        && !list.contains(entry)
+    {
+        list.insert(index.min(list.len()), entry.clone());
+    }
+}
+
+fn put_matcher(config: &Config, placement: &Placement, entry: &mut Value, grouped: bool) {
+    let at = config.matcher.at.as_ref();
+    if at.is_empty() {
+        return;
+    }
+    if let Some(written) = placement.data.get(kept::MATCHER) {
+        pointer::put(entry, at, written.clone());
+        return;
+    }
+    match (&placement.matcher, &config.matcher.any) {
+        (Some(matcher), _) if placement.matchable => pointer::put(entry, at, json!(matcher)),
+        (_, Some(any)) if grouped && !placement.matcherless => pointer::put(entry, at, json!(any)),
+        _ => {}
+    }
+}
+
+/// An entry of a list: event, matcher and handler in one object.
+fn listed(config: &Config, placement: &Placement) -> Value {
+    let mut entry = Value::Object(Map::new());
+    let spelled = config
+        .event_names
+        .get(placement.native_event.as_str())
+        .map_or(placement.native_event.as_str(), AsRef::as_ref);
+    let handler = handler_entry(config, placement);
+    if let Some(name) = handler.get("name") {
+        pointer::put(&mut entry, "/name", name.clone());
+    }
+    pointer::put(
+        &mut entry,
+        config.event_at.as_deref().unwrap_or("/event"),
+        json!(spelled),
+    );
+    put_matcher(config, placement, &mut entry, false);
+    pointer::overlay(&mut entry, &handler);
+    entry
+}
+
+fn handler_entry(config: &Config, placement: &Placement) -> Value {
+    let spec = &config.handler;
+    let mut entry = Value::Object(Map::new());
+    let kind = placement.handler.kind.as_str();
+    if let (Some(at), Some(native)) = (&spec.type_at, spec.types.get(kind))
+        && (spec.write_type || kind != "command")
+    {
+        pointer::put(&mut entry, at, json!(native));
+    }
+    for (key, value) in &spec.constants {
+        pointer::put(&mut entry, &format!("/{key}"), value.clone());
+    }
+    let mut written: Vec<&str> = Vec::new();
+    for field in &spec.fields {
+        let to = field.to.as_ref();
+        let spelled = placement
+            .data
+            .get(kept::SPELLED)
+            .and_then(|map| map.get(to))
+            .and_then(Value::as_str);
+        let chosen = match spelled {
+            Some(at) => field.at == at,
+            None => !field.read_only,
+        };
+        if !chosen || written.contains(&to) {
+            continue;
+        }
+        if let Some(native) = native_field(field, placement) {
+            pointer::put(&mut entry, &field.at, native);
+            written.push(to);
+        }
+    }
+    if let Some(extra) = placement.data.get(kept::HANDLER) {
+        pointer::overlay(&mut entry, extra);
+    }
+    entry
+}
+
+fn native_field(field: &Field, placement: &Placement) -> Option<Value> {
+    let value = handler_field(&placement.handler, placement.name.as_deref(), &field.to)?;
+    field.codec.put(&value)
+}
