@@ -73,7 +73,7 @@
 
 pub mod check;
 mod data;
-mod discovery;
+pub mod discovery;
 mod envelope;
 pub mod event_type;
 mod finding;
@@ -90,7 +90,7 @@ pub use data::{
     Data, EndReason, FileOperation, FileWrite, PromptSubmit, SessionEnd, SessionStart, ToolEnd,
     ToolStart, ToolStatus,
 };
-pub use discovery::{Discovery, FILE_NAME, Read, Subscriber};
+pub use discovery::{Discovery, Subscriber};
 pub use envelope::{Builder, Envelope, ParseError, VERSION, is_envelope};
 pub use finding::{Finding, Position, Severity, code};
 pub use names::{end_reason, model_id, stable_id};

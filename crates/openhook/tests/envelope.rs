@@ -41,7 +41,7 @@ fn summary(findings: &[Finding]) -> Value {
 
 #[test]
 fn every_rule_finds_its_violation_and_nothing_else() {
-    for path in files("invalid", ".json") {
+    for path in files("envelopes", ".json") {
         let case = json(&path);
         let findings = validate(&case["envelope"]);
         assert_eq!(
@@ -61,7 +61,7 @@ fn every_rule_finds_its_violation_and_nothing_else() {
 #[test]
 fn every_code_has_a_case() {
     let mut seen = BTreeSet::new();
-    for folder in ["invalid", "discovery"] {
+    for folder in ["envelopes", "discovery"] {
         for path in files(folder, ".json") {
             for expected in json(&path)["expect"].as_array().unwrap() {
                 seen.insert(expected["code"].as_str().unwrap().to_owned());
