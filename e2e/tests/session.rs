@@ -185,6 +185,19 @@ fn a_client_that_hangs_is_ended_with_all_its_children() {
 }
 
 #[test]
+fn the_namespace_has_nothing_but_loopback() {
+    if Isolation::detect() != Isolation::Namespace {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let lab = lab(cache.path(), Isolation::Namespace);
+    let client = client("tail -n +3 /proc/net/dev | cut -d: -f1; id -u; getent hosts example.com");
+    let outcome = Session::new(&lab, &client).run().unwrap();
+    let words: Vec<&str> = outcome.stdout.split_whitespace().collect();
+    assert_eq!(words, ["lo", "1000"]);
+}
+
+#[test]
 fn the_rule_that_holds_once_answers_once() {
     in_each_isolation(|lab| {
         let client = client("for i in 1 2; do echo {} | ~/.client/Before; done");
