@@ -6,7 +6,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Passed,
-    /// The client is not able to, for this reason; that this still holds was checked too.
+    /// The client is not able to, for this reason.
     Cannot(String),
     Failed(String),
 }
