@@ -54,10 +54,11 @@ impl<'t> Reader<'t> {
     fn unexpected(&self, wanted: &str) -> EditError {
         match self.peek() {
             None => self.error(format!("the file ends where {wanted} should be")),
-            Some(found) => self.error(format!(
+            Some(found) if found.is_control() => self.error(format!(
                 "found `{}`, expected {wanted}",
                 found.escape_debug()
             )),
+            Some(found) => self.error(format!("found `{found}`, expected {wanted}")),
         }
     }
 

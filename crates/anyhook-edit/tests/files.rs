@@ -1,0 +1,321 @@
+//! The disk: what a write keeps, what it refuses, what is gone afterwards.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhook_edit::{
+    FileError, Format, How, InstallLog, Lock, Options, Site, Step, read_text, remove_created,
+    write_atomic, write_watched,
+};
+use serde_json::json;
+use support::{entry, ours, path};
+use tempfile::TempDir;
+
+fn site(folder: &TempDir, name: &str) -> Site {
+    Site {
+        path: folder.path().join(name),
+        state: folder.path().join("state"),
+        format: Format::Jsonc,
+        options: Options::default(),
+    }
+}
+
+fn install(site: &Site, event: &str) -> anyhook_edit::Change {
+    let place = path(&["hooks", event]);
+    site.install(&mut |draft| draft.append_unless(&place, &entry(event), &ours).map(drop))
+        .unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_that_we_made_goes_with_its_folders() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "a/b/settings.json");
+    let change = install(&site, "Stop");
+    assert!(
+        change
+            .diff("settings.json")
+            .starts_with("--- /dev/null\n+++ settings.json\n")
+    );
+    assert!(site.path.exists());
+    assert_eq!(InstallLog::list(&site.state).unwrap().len(), 1);
+    let change = site.uninstall(&[], &ours).unwrap();
+    assert_eq!((change.how, change.after), (How::Exact, None));
+    assert_eq!(names(folder.path()), ["state"]);
+    assert_eq!(InstallLog::list(&site.state).unwrap(), []);
+}
+
+#[test]
+fn a_folder_of_ours_with_something_of_theirs_stays() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "a/b/settings.json");
+    install(&site, "Stop");
+    fs::write(folder.path().join("a/mine"), "x").unwrap();
+    site.uninstall(&[], &ours).unwrap();
+    assert_eq!(names(&folder.path().join("a")), ["mine"]);
+}
+
+#[test]
+fn a_file_that_we_made_stays_when_the_user_added_to_it() {
+    let folder = TempDir::new().unwrap();
+    let mut site = site(&folder, "hooks.json");
+    site.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
+    install(&site, "Stop");
+    let text = read_text(&site.path).unwrap().unwrap();
+    let text = text.replace("\"hooks\": {", "\"hooks\": {\n    \"Mine\": [],");
+    fs::write(&site.path, text).unwrap();
+    let change = site.uninstall(&[], &ours).unwrap();
+    let rest: serde_json::Value = serde_json::from_str(&change.after.unwrap()).unwrap();
+    assert_eq!(rest, json!({"version": 1, "hooks": {"Mine": []}}));
+}
+
+#[test]
+fn a_preamble_alone_does_not_keep_a_file() {
+    let folder = TempDir::new().unwrap();
+    for format in [Format::Json, Format::Toml] {
+        let mut site = site(&folder, "hooks");
+        site.format = format;
+        site.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
+        install(&site, "Stop");
+        let text = read_text(&site.path).unwrap().unwrap();
+        fs::write(&site.path, text.replace("30", "31")).unwrap();
+        let change = site.uninstall(&[], &ours).unwrap();
+        assert_eq!(
+            (change.how, change.after),
+            (How::Structural, None),
+            "{format:?}"
+        );
+    }
+}
+
+#[test]
+fn installing_in_turns_with_the_user_comes_out_clean() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "settings.json");
+    fs::write(&site.path, "{\n  // mine\n  \"a\": 1\n}").unwrap();
+    install(&site, "Stop");
+    assert!(
+        install(&site, "Stop").is_empty(),
+        "a second run changes nothing"
+    );
+    let text = read_text(&site.path).unwrap().unwrap();
+    fs::write(&site.path, text.replace("\"a\": 1", "\"a\": [1, 2]")).unwrap();
+    install(&site, "PreToolUse");
+    let change = site.uninstall(&[], &ours).unwrap();
+    assert_eq!(change.how, How::Relocated);
+    assert_eq!(
+        read_text(&site.path).unwrap().unwrap(),
+        "{\n  // mine\n  \"a\": [1, 2]\n}"
+    );
+}
+
+#[test]
+fn a_lost_record_is_made_up_for_by_looks() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "settings.json");
+    fs::write(&site.path, "{\"hooks\": {\"Stop\": [1]}}").unwrap();
+    install(&site, "Stop");
+    fs::remove_dir_all(&site.state).unwrap();
+    let change = site.uninstall(&[path(&["hooks", "Stop"])], &ours).unwrap();
+    assert_eq!(change.after.unwrap(), "{\"hooks\": {\"Stop\": [1]}}");
+}
+
+#[test]
+fn a_preview_writes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "settings.json");
+    fs::write(&site.path, "{}\n").unwrap();
+    let change = site
+        .preview_install(&mut |draft| draft.append(&path(&["hooks", "Stop"]), &json!(1)))
+        .unwrap();
+    assert_eq!(
+        change.diff("settings.json"),
+        "--- settings.json\n+++ settings.json\n@@ -1 +1,5 @@\n-{}\n+{\n+  \"hooks\": {\n+    \"Stop\": [1]\n+  }\n+}\n"
+    );
+    assert_eq!(names(folder.path()), ["settings.json"]);
+    assert_eq!(read_text(&site.path).unwrap().unwrap(), "{}\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_alone() {
+    let folder = TempDir::new().unwrap();
+    let site = site(&folder, "settings.json");
+    let refuse = |bytes: &[u8]| {
+        fs::write(&site.path, bytes).unwrap();
+        let error = site
+            .install(&mut |draft| draft.append(&path(&["hooks", "Stop"]), &json!(1)))
+            .unwrap_err();
+        assert_eq!(fs::read(&site.path).unwrap(), bytes);
+        assert_eq!(InstallLog::list(&site.state).unwrap(), []);
+        error
+    };
+    let error = refuse(b"{\n  \"a\": 1\n  \"b\": 2\n}");
+    let expected = format!(
+        "`{}`: line 3, column 3: found `\"`, expected `,` or `}}`",
+        site.path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert!(matches!(refuse(b"\xff\xfe{\0}\0"), FileError::NotText(_)));
+}
+
+#[test]
+fn a_failing_disk_leaves_no_trace() {
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("new/deep/settings.json");
+    for fail_at in [
+        Step::FoldersMade,
+        Step::TempMade,
+        Step::HalfWritten,
+        Step::Written,
+        Step::ModeSet,
+        Step::Synced,
+    ] {
+        let result = write_watched(&target, b"{}", &mut |_, step| {
+            if step == fail_at {
+                Err(io::Error::other("disk full"))
+            } else {
+                Ok(())
+            }
+        });
+        assert!(result.unwrap_err().to_string().contains("disk full"));
+        assert!(names(folder.path()).is_empty(), "{fail_at:?}");
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_is_waited_for_and_then_reported() {
+    let folder = TempDir::new().unwrap();
+    let target = folder.path().join("x");
+    let held = Lock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
+    let error = Lock::acquire(folder.path(), &target, Duration::from_millis(30)).unwrap_err();
+    assert!(matches!(error, FileError::Busy(_)));
+    drop(held);
+    Lock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let error = write_atomic(folder.path(), b"x").unwrap_err();
+    assert!(matches!(error, FileError::NotAFile(_)));
+    assert!(matches!(
+        read_text(folder.path()),
+        Err(FileError::NotAFile(_))
+    ));
+}
+
+#[test]
+fn removing_what_is_gone_already_is_fine() {
+    let folder = TempDir::new().unwrap();
+    remove_created(&folder.path().join("x"), &[folder.path().join("y")]).unwrap();
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn the_mode_stays() {
+        let folder = TempDir::new().unwrap();
+        let target = folder.path().join("x");
+        for mode in [0o600, 0o644, 0o755, 0o660] {
+            fs::write(&target, "old").unwrap();
+            fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
+            write_atomic(&target, b"new").unwrap();
+            assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn the_content_is_private_until_the_mode_is_known() {
+        let folder = TempDir::new().unwrap();
+        let target = folder.path().join("x");
+        fs::write(&target, "old").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut seen = 0;
+        write_watched(&target, b"secret", &mut |_, step| {
+            if step == Step::Renamed || step == Step::FolderSynced {
+                return Ok(());
+            }
+            for name in names(folder.path()) {
+                let mode = fs::metadata(folder.path().join(name))?.mode();
+                assert_eq!(mode & 0o077, 0, "{step:?}");
+                seen += 1;
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert!(seen > 6);
+    }
+
+    #[test]
+    fn a_link_stays_a_link_even_one_to_nowhere() {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("dotfiles")).unwrap();
+        let link = folder.path().join("settings.json");
+        symlink("dotfiles/real.json", &link).unwrap();
+        write_atomic(&link, b"one").unwrap();
+        write_atomic(&link, b"two").unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let real = folder.path().join("dotfiles/real.json");
+        assert_eq!(fs::read(&real).unwrap(), b"two");
+        remove_created(&link, &[]).unwrap();
+        assert!(!real.exists());
+    }
+
+    #[test]
+    fn a_link_and_its_file_share_one_lock_and_one_record() {
+        let folder = TempDir::new().unwrap();
+        let real = site(&folder, "real.json");
+        let link = site(&folder, "link.json");
+        symlink(&real.path, &link.path).unwrap();
+        install(&link, "Stop");
+        let held = Lock::acquire(&real.state, &link.path, Duration::ZERO).unwrap();
+        assert!(Lock::acquire(&real.state, &real.path, Duration::ZERO).is_err());
+        drop(held);
+        assert_eq!(real.uninstall(&[], &ours).unwrap().after, None);
+        assert!(!real.path.exists());
+    }
+
+    #[test]
+    fn links_in_a_circle_are_refused() {
+        let folder = TempDir::new().unwrap();
+        let link = folder.path().join("x");
+        symlink(&link, &link).unwrap();
+        assert!(write_atomic(&link, b"x").is_err());
+    }
+
+    #[test]
+    fn a_protected_file_is_left_alone() {
+        let folder = TempDir::new().unwrap();
+        let target = folder.path().join("x");
+        fs::write(&target, "old").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o444)).unwrap();
+        let error = write_atomic(&target, b"new").unwrap_err();
+        assert!(matches!(error, FileError::ReadOnly(_)));
+        assert_eq!(fs::read(&target).unwrap(), b"old");
+    }
+}
