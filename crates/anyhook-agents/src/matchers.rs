@@ -86,7 +86,7 @@ impl Adapter {
             }
             Matcher::Name(name) => self.name_atoms(name, atoms, notes),
             Matcher::Mcp { mcp, .. } => {
-                self.mcp_atom(&mcp.server, mcp.tool.as_deref(), atoms, notes)
+                self.mcp_atom(&mcp.server, mcp.tool.as_deref(), atoms, notes);
             }
             Matcher::Pattern { pattern, .. } => self.pattern_atoms(pattern, from, atoms, notes),
         }

@@ -3,6 +3,8 @@
 //! Reading is forgiving: a guard must see every file that a patch touches,
 //! also when a hunk is odd. Writing is for hooks that expect such a patch.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value, json};
 
 /// Every file of a patch: `{path, operation, edits | content, move_to}`.
@@ -89,16 +91,18 @@ pub fn write(files: &[Value]) -> String {
         let path = text("path").unwrap_or_default();
         match text("operation") {
             Some("create") => {
-                out.push_str(&format!("*** Add File: {path}\n"));
+                let _ = writeln!(out, "*** Add File: {path}");
                 for line in text("content").unwrap_or_default().lines() {
-                    out.push_str(&format!("+{line}\n"));
+                    let _ = writeln!(out, "+{line}");
                 }
             }
-            Some("delete") => out.push_str(&format!("*** Delete File: {path}\n")),
+            Some("delete") => {
+                let _ = writeln!(out, "*** Delete File: {path}");
+            }
             _ => {
-                out.push_str(&format!("*** Update File: {path}\n"));
+                let _ = writeln!(out, "*** Update File: {path}");
                 if let Some(target) = text("move_to") {
-                    out.push_str(&format!("*** Move to: {target}\n"));
+                    let _ = writeln!(out, "*** Move to: {target}");
                 }
                 let none = Vec::new();
                 for edit in file.get("edits").and_then(Value::as_array).unwrap_or(&none) {
@@ -110,7 +114,7 @@ pub fn write(files: &[Value]) -> String {
                             .unwrap_or_default()
                             .lines()
                         {
-                            out.push_str(&format!("{mark}{line}\n"));
+                            let _ = writeln!(out, "{mark}{line}");
                         }
                     }
                 }

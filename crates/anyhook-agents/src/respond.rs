@@ -493,7 +493,7 @@ impl Adapter {
                 "context" => read.response.context = Some(text.to_owned()),
                 "message" => read.response.system_message = Some(text.to_owned()),
                 "error" => {
-                    read.error = Some(format!("{} wants JSON on stdout here", self.spec.name))
+                    read.error = Some(format!("{} wants JSON on stdout here", self.spec.name));
                 }
                 _ => {}
             }
@@ -612,7 +612,7 @@ fn finish(draft: Draft, profile: &AnswerProfile) -> Rendered {
         && draft.exit == 0
         && let Some(empty) = &profile.empty
     {
-        object = empty.clone();
+        object.clone_from(empty);
         if object.is_empty() {
             return Rendered {
                 stdout: "{}\n".into(),

@@ -24,6 +24,9 @@ pub struct Agent {
     #[serde(default)]
     pub aliases: Vec<Str>,
     pub verified: Verified,
+    /// Not a client: a form that hooks and configs may have.
+    #[serde(default)]
+    pub pseudo: bool,
     /// Set when the agent is at its end: what follows it.
     #[serde(default)]
     pub legacy: Option<Str>,
@@ -235,6 +238,9 @@ pub struct HandlerSpec {
     /// The longest timeout that the agent accepts, in seconds.
     #[serde(default)]
     pub max_timeout: Option<f64>,
+    /// How an entry says that its own failure blocks: key and value.
+    #[serde(default)]
+    pub fail_closed: Option<FailClosed>,
     /// Native keys that are fixed for each entry.
     #[serde(default)]
     pub constants: Map<String, Value>,
@@ -242,6 +248,14 @@ pub struct HandlerSpec {
     /// back. Absent: any. Present: an agent that voids the file for others.
     #[serde(default)]
     pub known_keys: Option<Vec<Str>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailClosed {
+    /// JSON pointer in the handler.
+    pub at: Str,
+    pub value: Value,
 }
 
 /// One row of a handler: a canonical field and its native place.

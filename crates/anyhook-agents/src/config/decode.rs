@@ -92,7 +92,7 @@ impl Adapter {
                 }
             }
             Some(single @ Value::Object(_)) if config.shape == Shape::Single => {
-                decoder.listed(&single, 0)
+                decoder.listed(&single, 0);
             }
             Some(other) => {
                 decoder.find(
@@ -264,9 +264,7 @@ impl Decoder<'_> {
         let constants = &self.config.handler.constants;
         if let Value::Object(rest) = &mut rest {
             rest.retain(|key, value| constants.get(key) != Some(value));
-            if !rest.is_empty() {
-                data.insert(kept::HANDLER.into(), Value::Object(std::mem::take(rest)));
-            }
+            data.append(rest);
         }
         let canonical = spec
             .and_then(|spec| spec.is.as_deref())
@@ -324,7 +322,7 @@ impl Decoder<'_> {
         }
         let split = spec
             .filter(|spec| !spec.tools.is_empty())
-            .map(|spec| split_matcher(spec));
+            .map(split_matcher);
         let Some(text) = text else { return split };
         let Some(written) = text.as_str() else {
             data.insert(kept::MATCHER.into(), text);

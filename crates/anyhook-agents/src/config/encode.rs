@@ -47,7 +47,7 @@ impl Adapter {
                 .first()
                 .map(|placement| listed(config, placement))
                 .unwrap_or_default(),
-            _ => self.event_map(config, placements),
+            _ => event_map(config, placements),
         };
         let own = manifest
             .extra
@@ -82,47 +82,47 @@ impl Adapter {
         pointer::put(&mut document, &config.root, root);
         document
     }
+}
 
-    fn event_map(&self, config: &Config, placements: &[Placement]) -> Value {
-        let mut map: Map<String, Value> = Map::new();
-        for placement in placements {
-            let spelled = config
-                .event_names
-                .get(placement.native_event.as_str())
-                .map_or(placement.native_event.as_str(), AsRef::as_ref);
-            let nested = placement
-                .data
-                .get(kept::NESTED)
-                .and_then(Value::as_bool)
-                .unwrap_or(config.shape == Shape::Grouped);
-            let joined = placement.data.get(kept::JOINED) == Some(&Value::Bool(true));
-            let list = map.entry(spelled).or_insert_with(|| json!([]));
-            let Value::Array(list) = list else { continue };
-            let mut handler = handler_entry(config, placement);
-            if !nested {
-                put_matcher(config, placement, &mut handler, false);
-                list.push(handler);
-                continue;
-            }
-            let group = list
-                .last_mut()
-                .filter(|_| joined)
-                .and_then(|group| group.get_mut("hooks"))
-                .and_then(Value::as_array_mut);
-            if let Some(hooks) = group {
-                hooks.push(handler);
-                continue;
-            }
-            let mut group = Value::Object(Map::new());
-            put_matcher(config, placement, &mut group, true);
-            if let Some(extra) = placement.data.get(kept::GROUP) {
-                pointer::overlay(&mut group, extra);
-            }
-            pointer::put(&mut group, "/hooks", json!([handler]));
-            list.push(group);
+fn event_map(config: &Config, placements: &[Placement]) -> Value {
+    let mut map: Map<String, Value> = Map::new();
+    for placement in placements {
+        let spelled = config
+            .event_names
+            .get(placement.native_event.as_str())
+            .map_or(placement.native_event.as_str(), AsRef::as_ref);
+        let nested = placement
+            .data
+            .get(kept::NESTED)
+            .and_then(Value::as_bool)
+            .unwrap_or(config.shape == Shape::Grouped);
+        let joined = placement.data.get(kept::JOINED) == Some(&Value::Bool(true));
+        let list = map.entry(spelled).or_insert_with(|| json!([]));
+        let Value::Array(list) = list else { continue };
+        let mut handler = handler_entry(config, placement);
+        if !nested {
+            put_matcher(config, placement, &mut handler, false);
+            list.push(handler);
+            continue;
         }
-        Value::Object(map)
+        let group = list
+            .last_mut()
+            .filter(|_| joined)
+            .and_then(|group| group.get_mut("hooks"))
+            .and_then(Value::as_array_mut);
+        if let Some(hooks) = group {
+            hooks.push(handler);
+            continue;
+        }
+        let mut group = Value::Object(Map::new());
+        put_matcher(config, placement, &mut group, true);
+        if let Some(extra) = placement.data.get(kept::GROUP) {
+            pointer::overlay(&mut group, extra);
+        }
+        pointer::put(&mut group, "/hooks", json!([handler]));
+        list.push(group);
     }
+    Value::Object(map)
 }
 
 /// An entry that could not be read goes back to where it stood.
@@ -222,8 +222,19 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
             written.push(to);
         }
     }
-    if let Some(extra) = placement.data.get(kept::HANDLER) {
-        pointer::overlay(&mut entry, extra);
+    for (key, value) in placement
+        .data
+        .iter()
+        .filter(|(key, _)| !key.starts_with('$'))
+    {
+        // What the hook says itself is not changed by data for one agent.
+        if entry.get(key).is_none() {
+            pointer::put(
+                &mut entry,
+                &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+                value.clone(),
+            );
+        }
     }
     entry
 }

@@ -17,22 +17,21 @@ pub use encode::Placement;
 use crate::Adapter;
 use crate::spec::{Config, HandlerSpec};
 
-/// Keys of `provider_data[<agent>]` of a hook.
-pub(crate) mod kept {
+/// Keys of `provider_data[<agent>]` of a hook. Those with a `$` are about the
+/// place of the hook; all others are native keys of its handler.
+pub mod kept {
     /// The native event, where the canonical one would be written otherwise.
-    pub const EVENT: &str = "event";
+    pub const EVENT: &str = "$event";
     /// The native matcher, where the canonical one would be written otherwise.
-    pub const MATCHER: &str = "matcher";
-    /// Native keys of the handler that have no canonical place.
-    pub const HANDLER: &str = "handler";
+    pub const MATCHER: &str = "$matcher";
     /// Native keys of the group around the handler.
-    pub const GROUP: &str = "group";
+    pub const GROUP: &str = "$group";
     /// The hook stands in the same group as the one before it.
-    pub const JOINED: &str = "joined";
+    pub const JOINED: &str = "$joined";
     /// The entry has, or has not, a group around it, unlike the agent's main shape.
-    pub const NESTED: &str = "nested";
+    pub const NESTED: &str = "$nested";
     /// Canonical field → the second spelling under which it stood.
-    pub const SPELLED: &str = "spelled";
+    pub const SPELLED: &str = "$spelled";
 }
 
 /// Keys of the manifest's own `provider_data[<agent>]`.
