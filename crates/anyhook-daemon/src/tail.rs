@@ -1,0 +1,131 @@
+//! The thread that carries the journal into the store, and throws away what is too old.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhook_store::Retention;
+use anyhook_store::journal::Tail;
+
+use crate::app::App;
+use crate::config::JournalSource;
+
+/// Other processes write the journal too; nobody tells us when.
+const LOOK: Duration = Duration::from_millis(200);
+const RETAIN: Duration = Duration::from_secs(10 * 60);
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Call {
+    #[default]
+    None,
+    Look,
+    End,
+}
+
+/// Wakes the thread before its time.
+#[derive(Debug, Default)]
+pub(crate) struct Nudge {
+    call: Mutex<Call>,
+    changed: Condvar,
+}
+
+impl Nudge {
+    /// Something was written.
+    pub fn now(&self) {
+        self.set(Call::Look);
+    }
+
+    fn set(&self, wanted: Call) {
+        let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        if *call != Call::End {
+            *call = wanted;
+        }
+        self.changed.notify_one();
+    }
+
+    fn wait(&self, limit: Duration) -> Call {
+        let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut call, _) = self
+            .changed
+            .wait_timeout_while(call, limit, |call| *call == Call::None)
+            .unwrap_or_else(PoisonError::into_inner);
+        let was = *call;
+        if was == Call::Look {
+            *call = Call::None;
+        }
+        was
+    }
+}
+
+pub(crate) struct Keeper {
+    nudge: Arc<Nudge>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Keeper {
+    pub fn start(
+        app: App,
+        journal: Option<JournalSource>,
+        retention: Retention,
+    ) -> std::io::Result<Self> {
+        let nudge = app.nudge.clone();
+        let thread = std::thread::Builder::new()
+            .name("anyhook-journal".to_owned())
+            .spawn(move || keep(&app, journal, retention))?;
+        Ok(Self {
+            nudge,
+            thread: Some(thread),
+        })
+    }
+
+    /// Takes what is in the journal now, then ends.
+    pub fn finish(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.nudge.set(Call::End);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say, and a panic of its own was counted as one lost round.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
+    let mut tail = journal.map(|journal| Tail::new(journal.dir, journal.source));
+    let mut retained: Option<Instant> = None;
+    loop {
+        let mut rest = LOOK;
+        if let Some(tail) = &mut tail {
+            if let Ok(done) = tail.pump(&*app.store) {
+                app.metrics.ingested(done);
+            } else {
+                app.metrics.store_failed();
+                rest = AFTER_FAILURE;
+            }
+        }
+        let due = retained.is_none_or(|last| last.elapsed() >= RETAIN);
+        if due && retention != Retention::default() {
+            retained = Some(Instant::now());
+            if app.store.retain(&retention).is_err() {
+                app.metrics.store_failed();
+            }
+        }
+        if app.nudge.wait(rest) == Call::End {
+            if let Some(tail) = &mut tail
+                && let Ok(done) = tail.pump(&*app.store)
+            {
+                app.metrics.ingested(done);
+            }
+            return;
+        }
+    }
+}

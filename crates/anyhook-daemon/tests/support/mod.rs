@@ -1,0 +1,396 @@
+//! A daemon of its own for each test, and a client that sends exactly what it is told.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhook_daemon::{
+    AgentName, Config, Daemon, HookHost, HookReply, HookRequest, JournalSource, Stopper,
+};
+use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record, RunOutcome};
+use anyhook_store::Store;
+use serde_json::{Value, json};
+
+pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Answers with what it was given, and remembers what it was asked.
+#[derive(Default)]
+pub struct FakeHost {
+    pub response: Mutex<HookResponse>,
+    pub answer: Mutex<Answer>,
+    pub seen: Mutex<Vec<HookRequest>>,
+    /// Where records go, as the engine would write them.
+    pub journal: Option<PathBuf>,
+    pub takes: Mutex<Duration>,
+    count: AtomicU64,
+}
+
+impl HookHost for FakeHost {
+    fn agents(&self) -> Vec<AgentName> {
+        [
+            ("claude-code", vec!["claude"]),
+            ("gemini-cli", vec!["gemini"]),
+            ("codex", vec![]),
+        ]
+        .into_iter()
+        .map(|(slug, aliases)| AgentName {
+            slug: slug.to_owned(),
+            aliases: aliases.into_iter().map(str::to_owned).collect(),
+        })
+        .collect()
+    }
+
+    fn handle(&self, request: HookRequest) -> HookReply {
+        std::thread::sleep(*self.takes.lock().unwrap());
+        let response = self.response.lock().unwrap().clone();
+        let number = self.count.fetch_add(1, Ordering::SeqCst);
+        let mut record = record(&format!("hook-{}-{number}", std::process::id()));
+        record.agent.clone_from(&request.agent);
+        record.decision = response.decision;
+        record.response = response.clone();
+        record.event.native_event = request.event.clone().unwrap_or_default();
+        if let Some(session) = request.payload.get("session_id").and_then(Value::as_str) {
+            record.event.session_id = Some(session.to_owned());
+        }
+        if let Some(dir) = &self.journal {
+            append(dir, &record);
+        }
+        let mut answer = self.answer.lock().unwrap().clone();
+        if answer.stdout == "ID" {
+            answer.stdout = json!({ "id": record.id }).to_string();
+        }
+        self.seen.lock().unwrap().push(request);
+        HookReply {
+            answer,
+            response,
+            event: record.event.clone(),
+            record: Some(record),
+        }
+    }
+
+    fn redact(&self, record: &mut Record) {
+        if let Some(prompt) = record.event.data.get_mut("prompt")
+            && prompt == "my secret"
+        {
+            *prompt = Value::from("[redacted]");
+        }
+    }
+}
+
+pub fn record(id: &str) -> Record {
+    Record {
+        v: 1,
+        id: id.to_owned(),
+        time: jiff::Timestamp::now().to_string(),
+        agent: "claude-code".to_owned(),
+        event: HookEvent {
+            event: "before_tool_execute".to_owned(),
+            source: "claude-code".to_owned(),
+            native_event: "PreToolUse".to_owned(),
+            session_id: Some("s1".to_owned()),
+            data: json!({"tool_name": "shell", "tool_input": {"command": "ls"}})
+                .as_object()
+                .unwrap()
+                .clone(),
+            ..HookEvent::default()
+        },
+        hooks: vec![HookRun {
+            hook: "guard".to_owned(),
+            manifest: "/p/.anyhook/hooks.yaml".to_owned(),
+            outcome: RunOutcome::Allow,
+            exit: Some(0),
+            duration_ms: 2.5,
+            message: None,
+        }],
+        duration_ms: 4.0,
+        ..Record::default()
+    }
+}
+
+/// One line, one write.
+pub fn append(dir: &Path, record: &Record) {
+    std::fs::create_dir_all(dir).unwrap();
+    let line = serde_json::to_string(record).unwrap() + "\n";
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("events.jsonl"))
+        .unwrap()
+        .write_all(line.as_bytes())
+        .unwrap();
+}
+
+pub struct Running {
+    pub address: SocketAddr,
+    pub host: Arc<FakeHost>,
+    pub store: Arc<dyn Store>,
+    pub link: String,
+    pub journal: PathBuf,
+    pub dir: tempfile::TempDir,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub fn start() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub fn with(set: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = anyhook_store::open(dir.path().join("store.db").to_str().unwrap()).unwrap();
+        Self::on(dir, store, set)
+    }
+
+    pub fn on(
+        dir: tempfile::TempDir,
+        store: Arc<dyn Store>,
+        set: impl FnOnce(&mut Config),
+    ) -> Self {
+        let journal = dir.path().join("journal");
+        let mut config = Config::new(TOKEN);
+        config.listen = ([127, 0, 0, 1], 0).into();
+        config.journal = Some(JournalSource {
+            dir: journal.clone(),
+            source: dir.path().display().to_string(),
+        });
+        set(&mut config);
+        let host = Arc::new(FakeHost {
+            journal: Some(journal.clone()),
+            ..FakeHost::default()
+        });
+        let daemon = Daemon::bind(config, store.clone(), host.clone()).unwrap();
+        let mut address = daemon.local_addr();
+        if address.ip().is_unspecified() {
+            address.set_ip([127, 0, 0, 1].into());
+        }
+        Self {
+            address,
+            link: daemon.link().unwrap(),
+            stopper: daemon.stopper(),
+            thread: Some(std::thread::spawn(move || daemon.run().unwrap())),
+            host,
+            store,
+            journal,
+            dir,
+        }
+    }
+
+    pub fn respond(&self, response: HookResponse) {
+        *self.host.response.lock().unwrap() = response;
+    }
+
+    pub fn stop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    pub fn get(&self, path: &str) -> Reply {
+        Call::new("GET", path).token().send(self.address)
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Reply {
+        Call::new("POST", path).json(body).send(self.address)
+    }
+
+    /// Waits until the store holds so many events.
+    pub fn until_stored(&self, count: i64) {
+        eventually(|| self.store.last_seq().unwrap() >= count);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub fn eventually(mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "it never happened"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A request, written out.
+#[derive(Clone)]
+pub struct Call {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Call {
+    pub fn new(method: &str, path: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            path: path.to_owned(),
+            headers: vec![("host".to_owned(), "localhost:8765".to_owned())],
+            body: Vec::new(),
+        }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| known != name);
+        self
+    }
+
+    pub fn token(self) -> Self {
+        self.header("authorization", &format!("Bearer {TOKEN}"))
+    }
+
+    pub fn json(self, body: &Value) -> Self {
+        self.body("application/json", body.to_string().as_bytes())
+    }
+
+    pub fn body(mut self, kind: &str, body: &[u8]) -> Self {
+        self.body = body.to_vec();
+        self.header("content-type", kind)
+            .header("content-length", &body.len().to_string())
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        let mut bytes = (text + "connection: close\r\n\r\n").into_bytes();
+        bytes.extend(&self.body);
+        bytes
+    }
+
+    pub fn send(&self, address: SocketAddr) -> Reply {
+        self.try_send(address).unwrap()
+    }
+
+    pub fn try_send(&self, address: SocketAddr) -> std::io::Result<Reply> {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.write_all(&self.bytes())?;
+        Reply::read(&mut stream)
+    }
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: String,
+}
+
+impl Reply {
+    pub fn read(stream: &mut impl Read) -> std::io::Result<Self> {
+        let mut reader = BufReader::new(stream);
+        let broken = || std::io::Error::other("no whole answer");
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let status = line
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .ok_or_else(broken)?;
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) => headers.insert(name.to_ascii_lowercase(), value.to_owned()),
+                None if line.trim_end().is_empty() => break,
+                None => return Err(broken()),
+            };
+        }
+        let length: usize = headers
+            .get("content-length")
+            .map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        Ok(Self {
+            status,
+            headers,
+            body: String::from_utf8(body).unwrap(),
+        })
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
+    }
+
+    pub fn code(&self) -> String {
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
+
+/// Server-Sent Events, one message at a time.
+pub struct Sse(BufReader<TcpStream>);
+
+impl Sse {
+    pub fn open(address: SocketAddr, path: &str, last: Option<&str>) -> Self {
+        let mut call = Call::new("GET", path).token();
+        if let Some(last) = last {
+            call = call.header("last-event-id", last);
+        }
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream.write_all(&call.bytes()).unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.contains("200"), "{line}");
+        let mut sse = Self(reader);
+        let (_, open) = sse.next().expect("the opening message");
+        assert_eq!(open, json!({}));
+        sse
+    }
+
+    /// The id and data of the next message; `None` at the end.
+    pub fn next(&mut self) -> Option<(String, Value)> {
+        let mut id = String::new();
+        let mut data = None;
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let line = line.trim_end();
+            if let Some(text) = line.strip_prefix("id: ") {
+                id = text.to_owned();
+            } else if let Some(text) = line.strip_prefix("data: ") {
+                data = Some(serde_json::from_str(text).unwrap());
+            } else if line.is_empty() && data.is_some() {
+                return Some((id, data?));
+            }
+        }
+    }
+}
