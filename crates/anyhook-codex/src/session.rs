@@ -1,0 +1,308 @@
+//! One connection to a running app-server, from the greeting to its loss.
+//!
+//! The server asks every client that is subscribed to a thread and takes the
+//! first answer. New threads subscribe all clients; those that run already are
+//! joined here, whereupon the server repeats what it still waits for. Requests
+//! that are not for hooks are never answered, not even with an error: they are
+//! some other client's.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use anyhook_model::HookResponse;
+use futures_util::{SinkExt, StreamExt};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout, timeout_at};
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+use tokio_util::sync::CancellationToken;
+
+use crate::approval::{Approval, Verdict};
+use crate::attach::{AttachOptions, unless};
+use crate::decide::Hooks;
+use crate::endpoint::Socket;
+use crate::map::{Mapper, Seen};
+use crate::wire::{
+    Capabilities, ClientInfo, Incoming, InitializeParams, LoadedListParams, Notification, Request,
+    RequestId, ResumeParams, parse, write,
+};
+
+/// How long a server may take to return our farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What comes often and means nothing to hooks.
+const UNWANTED: &[&str] = &[
+    "item/agentMessage/delta",
+    "item/plan/delta",
+    "item/reasoning/summaryTextDelta",
+    "item/reasoning/summaryPartAdded",
+    "item/reasoning/textDelta",
+    "item/commandExecution/outputDelta",
+    "item/fileChange/outputDelta",
+    "command/exec/outputDelta",
+    "process/outputDelta",
+    "thread/tokenUsage/updated",
+    "account/rateLimits/updated",
+    "turn/diff/updated",
+];
+
+pub(crate) enum Why {
+    Cancelled,
+    Lost(String),
+}
+
+type Decided = (Box<Approval>, HookResponse);
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Loaded {
+    #[serde(default)]
+    data: Vec<String>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Greeting {
+    #[serde(default)]
+    user_agent: String,
+}
+
+pub(crate) async fn run(
+    socket: Socket,
+    options: &AttachOptions,
+    hooks: &Hooks,
+    cancel: &CancellationToken,
+    attached: impl FnOnce(String),
+) -> Why {
+    let (answer, mut answers) = unbounded_channel();
+    let mut session = Session {
+        socket,
+        options,
+        hooks,
+        mapper: Mapper::default(),
+        open: HashSet::new(),
+        answer,
+    };
+    match unless(cancel, session.greet()).await {
+        None => return session.farewell().await,
+        Some(Err(why)) => return Why::Lost(why),
+        Some(Ok(server)) => attached(server),
+    }
+    let mut heard = Instant::now();
+    let mut tick = interval_at(heard + options.ping_every, options.ping_every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let done = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return session.farewell().await,
+            Some(decided) = answers.recv() => session.decided(decided).await,
+            frame = session.socket.next() => {
+                heard = Instant::now();
+                match text(frame) {
+                    Ok(Some(message)) => session.take(&message).await,
+                    Ok(None) => Ok(()),
+                    Err(why) => Err(why),
+                }
+            }
+            _ = tick.tick() => {
+                if heard.elapsed() >= options.patience {
+                    Err("the server has fallen silent".into())
+                } else {
+                    session.send(Message::Ping(Bytes::new())).await
+                }
+            }
+        };
+        if let Err(why) = done {
+            return Why::Lost(why);
+        }
+    }
+}
+
+struct Session<'a> {
+    socket: Socket,
+    options: &'a AttachOptions,
+    hooks: &'a Hooks,
+    mapper: Mapper,
+    /// Requests that are with the hooks and that nobody has answered yet.
+    open: HashSet<RequestId>,
+    answer: UnboundedSender<Decided>,
+}
+
+impl Session<'_> {
+    async fn greet(&mut self) -> Result<String, String> {
+        let id = own_id("initialize");
+        let params = InitializeParams {
+            client_info: ClientInfo {
+                name: "anyhook",
+                title: "anyhook",
+                version: env!("CARGO_PKG_VERSION"),
+            },
+            capabilities: Capabilities {
+                experimental_api: false,
+                request_attestation: false,
+                opt_out_notification_methods: UNWANTED,
+            },
+        };
+        self.request("initialize", &id, params).await?;
+        let by = Instant::now() + self.options.patience;
+        let server = loop {
+            let frame = timeout_at(by, self.socket.next()).await;
+            let Some(message) = text(frame.map_err(|_| "the server does not answer")?)? else {
+                continue;
+            };
+            let Some(message) = Incoming::read(message.as_bytes()) else {
+                continue;
+            };
+            if message.answers() == Some(&id) {
+                if let Some(error) = message.error {
+                    return Err(format!("the server refuses the greeting: {}", error.get()));
+                }
+                break message.result.and_then(parse::<Greeting>);
+            }
+        };
+        self.say(&Notification {
+            method: "initialized",
+        })
+        .await?;
+        self.list(None).await?;
+        Ok(server
+            .map(|greeting| greeting.user_agent)
+            .unwrap_or_default())
+    }
+
+    async fn list(&mut self, cursor: Option<String>) -> Result<(), String> {
+        self.request(
+            "thread/loaded/list",
+            &own_id("loaded"),
+            LoadedListParams { cursor },
+        )
+        .await
+    }
+
+    async fn take(&mut self, text: &str) -> Result<(), String> {
+        let Some(message) = Incoming::read(text.as_bytes()) else {
+            return Ok(());
+        };
+        if let Some(id) = message.answers() {
+            if *id == own_id("loaded") {
+                return self.join(message.result.and_then(parse)).await;
+            }
+            if *id == own_id("join") {
+                self.mapper.joined(&message);
+            }
+            return Ok(());
+        }
+        match self.mapper.server(&message) {
+            Seen::Nothing => Ok(()),
+            Seen::Event(event) => {
+                if !self.hooks.is_idle() {
+                    self.hooks.observe(*event);
+                }
+                Ok(())
+            }
+            Seen::Resolved(id) => {
+                self.open.remove(&id);
+                Ok(())
+            }
+            Seen::Approval(approval) => self.consider(approval).await,
+        }
+    }
+
+    /// Subscribes to the threads that are under way.
+    async fn join(&mut self, loaded: Option<Loaded>) -> Result<(), String> {
+        let Some(loaded) = loaded else {
+            return Ok(());
+        };
+        for thread in &loaded.data {
+            let params = ResumeParams {
+                thread_id: thread,
+                exclude_turns: true,
+            };
+            self.request("thread/resume", &own_id("join"), params)
+                .await?;
+        }
+        match loaded.next_cursor {
+            Some(cursor) => self.list(Some(cursor)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn consider(&mut self, approval: Box<Approval>) -> Result<(), String> {
+        // The server repeats what it waits for when a thread is joined.
+        if !self.open.insert(approval.id.clone()) {
+            return Ok(());
+        }
+        if self.hooks.is_idle() {
+            return self.decided((approval, HookResponse::default())).await;
+        }
+        let answer = self.answer.clone();
+        self.hooks.ask(approval.event.clone(), move |response| {
+            // The session may be over.
+            let _ = answer.send((approval, response.unwrap_or_default()));
+        });
+        Ok(())
+    }
+
+    async fn decided(&mut self, (approval, response): Decided) -> Result<(), String> {
+        if !self.open.remove(&approval.id) {
+            return Ok(());
+        }
+        let verdict = match approval.verdict(&response) {
+            Verdict::Ask | Verdict::NoOpinion if self.options.answer_all => Verdict::Decline,
+            verdict => verdict,
+        };
+        match approval.reply(verdict, response.reason.as_deref()) {
+            Some(reply) => self.send(Message::text(reply)).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn request<P: Serialize>(
+        &mut self,
+        method: &'static str,
+        id: &RequestId,
+        params: P,
+    ) -> Result<(), String> {
+        self.say(&Request { id, method, params }).await
+    }
+
+    async fn say<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
+        self.send(Message::text(write(message))).await
+    }
+
+    async fn send(&mut self, message: Message) -> Result<(), String> {
+        match timeout(self.options.patience, self.socket.send(message)).await {
+            Ok(sent) => sent.map_err(|error| error.to_string()),
+            Err(_) => Err("the server takes no more".into()),
+        }
+    }
+
+    async fn farewell(&mut self) -> Why {
+        let leave = async {
+            self.socket.close(None).await?;
+            while let Some(Ok(_)) = self.socket.next().await {}
+            Ok::<_, tokio_tungstenite::tungstenite::Error>(())
+        };
+        let _ = timeout(FAREWELL, leave).await;
+        Why::Cancelled
+    }
+}
+
+/// Our requests are few and never in each other's way: the purpose is the id.
+fn own_id(purpose: &str) -> RequestId {
+    RequestId::Text(format!("anyhook:{purpose}"))
+}
+
+type Frame = Option<Result<Message, tokio_tungstenite::tungstenite::Error>>;
+
+/// The text of a frame; `None` for frames that are no message.
+fn text(frame: Frame) -> Result<Option<String>, String> {
+    match frame {
+        Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
+        Some(Ok(Message::Close(_))) | None => Err("the server closed the connection".into()),
+        Some(Ok(_)) => Ok(None),
+        Some(Err(error)) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,53 @@
+//! The bridge over real processes, pipes and sockets.
+//!
+//! Called with `play …` this binary is one of the actors itself: the server made
+//! from a transcript, an echo, a stubborn server, or the proxy under test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod attach;
+mod faults;
+mod hooks;
+mod kit;
+mod order;
+mod play;
+mod replay;
+mod schema;
+mod stream;
+mod transcript;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() == Some("play") {
+        play::act(args.collect());
+    }
+    let mut arguments = Arguments::from_args();
+    // The actors need the two cores more than the tests do.
+    arguments.test_threads = arguments.test_threads.or(Some(4));
+    let mut trials: Vec<Trial> = Vec::new();
+    trials.extend(replay::trials());
+    trials.extend(attach::trials());
+    trials.extend(schema::trials());
+    trials.extend(stream::trials());
+    trials.extend(order::trials());
+    trials.extend(faults::trials());
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A test by its name; a panic fails it.
+fn trial(name: impl Into<String>, body: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        body();
+        Ok(())
+    })
+}

@@ -1,0 +1,186 @@
+//! Every transcript through the proxy, with hooks of every mind: the events are
+//! the recorded ones, the answers fit, and the client sees the rest unchanged.
+
+use anyhook_model::{HookEvent, HookResponse};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::hooks::Script;
+use crate::kit::{Proxied, Scratch, arg, read_lines};
+use crate::schema;
+use crate::transcript::{Line, Transcript, fixtures, is_answer, is_request};
+use crate::trial;
+
+/// What the hooks say, by name, and whether it answers the server.
+pub fn minds() -> Vec<(&'static str, HookResponse, bool)> {
+    let response = |value: Value| serde_json::from_value(value).unwrap();
+    vec![
+        ("allow", response(json!({"decision": "allow"})), true),
+        ("deny", HookResponse::deny("not here"), true),
+        (
+            "session",
+            response(
+                json!({"decision": "allow", "metadata": {"codex": {"decision": "acceptForSession"}}}),
+            ),
+            true,
+        ),
+        (
+            "cancel",
+            response(json!({"decision": "deny", "metadata": {"codex": {"decision": "cancel"}}})),
+            true,
+        ),
+        ("ask", response(json!({"decision": "ask"})), false),
+        ("nothing", HookResponse::default(), false),
+    ]
+}
+
+/// The answer that a mind gives to a request; `None` leaves it to the client.
+pub fn expected_answer(request: &Value, mind: &str) -> Option<Value> {
+    let method = request["method"].as_str().unwrap();
+    if request["params"]["itemId"] == "never_seen" && matches!(mind, "allow" | "session") {
+        return None;
+    }
+    let pick = |allow: Value, deny: Value, session: Value, cancel: Value| match mind {
+        "allow" => Some(allow),
+        "deny" => Some(deny),
+        "session" => Some(session),
+        "cancel" => Some(cancel),
+        _ => None,
+    };
+    let result = match method {
+        "item/permissions/requestApproval" => {
+            let wanted = &request["params"]["permissions"];
+            let nothing = json!({"permissions": {}, "scope": "turn"});
+            pick(
+                json!({"permissions": wanted, "scope": "turn"}),
+                nothing.clone(),
+                json!({"permissions": wanted, "scope": "session"}),
+                nothing,
+            )
+        }
+        "mcpServer/elicitation/request" => pick(
+            json!({"action": "accept", "content": null}),
+            json!({"action": "decline", "content": null}),
+            json!({"action": "accept", "content": null, "_meta": {"persist": "session"}}),
+            json!({"action": "cancel", "content": null}),
+        ),
+        "execCommandApproval" | "applyPatchApproval" => pick(
+            json!({"decision": "approved"}),
+            json!({"decision": {"denied": {"rejection": "not here"}}}),
+            json!({"decision": "approved_for_session"}),
+            json!({"decision": "abort"}),
+        ),
+        _ => pick(
+            json!({"decision": "accept"}),
+            json!({"decision": "decline"}),
+            json!({"decision": "acceptForSession"}),
+            json!({"decision": "cancel"}),
+        ),
+    };
+    result.map(|result| json!({"id": request["id"], "result": result}))
+}
+
+/// Compares with the recorded events. Questions run beside notices, so the two
+/// are kept apart; each is in order.
+pub fn check_events(name: &str, events: &[Value]) {
+    let (questions, notices): (Vec<&Value>, Vec<&Value>) = events.iter().partition(|event| {
+        let method = event["native_event"].as_str().unwrap();
+        method.ends_with("Approval") || method == "mcpServer/elicitation/request"
+    });
+    let found = json!({"approvals": questions, "notices": notices});
+    for event in events {
+        let back: HookEvent = serde_json::from_value(event.clone()).unwrap();
+        assert_eq!(back.source, "codex");
+    }
+    let mut text = serde_json::to_string_pretty(&found).unwrap();
+    text.push('\n');
+    let path = fixtures().join("events").join(format!("{name}.json"));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let recorded: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default())
+        .unwrap_or_default();
+    assert_eq!(
+        recorded,
+        found,
+        "{} differs; UPDATE=1 takes it over",
+        path.display()
+    );
+}
+
+/// A message without a time got the present one, which no file can hold.
+fn without_clock(mut event: Value) -> Value {
+    let time: jiff::Timestamp = event["timestamp"].as_str().unwrap().parse().unwrap();
+    if jiff::Timestamp::now().duration_since(time).abs() < jiff::SignedDuration::from_mins(5) {
+        event["timestamp"] = json!("now");
+    }
+    event
+}
+
+pub fn heard(log: &std::path::Path) -> Vec<Value> {
+    read_lines(log).into_iter().map(without_clock).collect()
+}
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for transcript in Transcript::all() {
+        for (mind, response, _) in minds() {
+            let transcript = transcript.clone();
+            trials.push(trial(
+                format!("proxy::{}::{mind}", transcript.name),
+                move || {
+                    through_the_proxy(&transcript, mind, response);
+                },
+            ));
+        }
+    }
+    trials
+}
+
+fn through_the_proxy(transcript: &Transcript, mind: &str, response: HookResponse) {
+    let scratch = Scratch::new();
+    let (log, events) = (scratch.path("server.log"), scratch.path("events.log"));
+    let script = Script {
+        response,
+        log: Some(events.clone()),
+        ..Script::default()
+    };
+    let mut proxy = Proxied::start(&script, None, &["server", arg(&transcript.path), arg(&log)]);
+    let mut expected_at_server = Vec::new();
+    let mut by_hooks = Vec::new();
+    for line in &transcript.lines {
+        match line {
+            Line::Server(message) => {
+                let answer = is_request(message)
+                    .then(|| expected_answer(message, mind))
+                    .flatten();
+                match answer {
+                    Some(answer) => {
+                        schema::check_answer(message, &answer["result"]);
+                        by_hooks.push(answer["id"].clone());
+                        expected_at_server.push(answer);
+                    }
+                    // Byte for byte, in order.
+                    None => assert_eq!(proxy.line(), format!("{message}\n").into_bytes()),
+                }
+            }
+            Line::Client(message) => {
+                if is_answer(message) && by_hooks.contains(&message["id"]) {
+                    continue;
+                }
+                proxy.send(message);
+                expected_at_server.push(message.clone());
+            }
+        }
+    }
+    proxy.leave();
+    assert_eq!(proxy.rest(), b"");
+    assert_eq!(proxy.end(), (0, String::new()));
+    let sorted = |mut lines: Vec<Value>| {
+        lines.sort_by_key(ToString::to_string);
+        lines
+    };
+    assert_eq!(sorted(read_lines(&log)), sorted(expected_at_server));
+    check_events(&transcript.name, &heard(&events));
+}
