@@ -22,7 +22,7 @@ fn guard() -> Hook {
 }
 
 /// The refusing rule and scope for hooks of each scope, managed first.
-fn verdicts(policies: &Policies) -> [Option<(String, Scope)>; 3] {
+fn verdicts(policies: &Policies) -> [Refused; 3] {
     let guard = guard();
     let needs = infer_capabilities(&guard, None);
     Scope::ALL.map(|scope| {
@@ -34,8 +34,10 @@ fn verdicts(policies: &Policies) -> [Option<(String, Scope)>; 3] {
     })
 }
 
-fn refused(rule: &str, scope: Scope) -> Option<(String, Scope)> {
-    Some((rule.to_owned(), scope))
+type Refused = Option<(String, Scope)>;
+
+fn refused(rule: &str, scope: Scope) -> Refused {
+    Refused::from((rule.to_owned(), scope))
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl Checker<'_> {
         let all = NEUTRAL_DIALECTS.iter().chain(agents).copied();
         let help = suggestion(
             nearest(&dialect, all),
-            &format!("it is {} or an agent's slug", list(&NEUTRAL_DIALECTS)),
+            "it is `canonical`, `contract`, `openhook` or an agent's slug",
         );
         if !is_slug(&dialect) {
             let finding = Diagnostic::error(

@@ -73,11 +73,12 @@ impl Checker<'_> {
     }
 
     fn spec(&mut self, node: &Node, path: &Path<'_>) -> Option<String> {
-        let spec = self.text(node, path)?;
-        if SPECS.contains(&spec.as_str()) {
-            return Some(spec);
-        }
-        let message = format!("`{spec}` is not a version that is supported");
+        let spec = match node.as_str() {
+            Some(spec) if SPECS.contains(&spec) => return Some(spec.to_owned()),
+            Some(spec) => format!("`{spec}`"),
+            None => node.kind().to_owned(),
+        };
+        let message = format!("{spec} is not a version that is supported");
         let help = format!("write {}", list(&SPECS));
         self.push(
             Diagnostic::error("unknown-spec", node.span, message).help(help),

@@ -1,0 +1,73 @@
+//! Arguments to commands, and results to exit codes: 0 for success, 1 for a
+//! finding or a failure, 2 for wrong usage.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::commands::{completions, man, registries, schema, validate};
+use crate::render::Terminal;
+
+/// Write an agent hook once. Run it under every coding agent. See what they did.
+#[derive(Parser)]
+#[command(
+    name = "anyhook",
+    version = env!("ANYHOOK_VERSION"),
+    arg_required_else_help = true,
+    after_help = "Example:\n  anyhook validate .anyhook/hooks.yaml"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Validate(validate::Args),
+    Events(registries::Events),
+    Tools(registries::Tools),
+    Capabilities(registries::Capabilities),
+    Schema(schema::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Whether a command that did its work found something wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    Findings,
+}
+
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are "errors" to the parser; it knows the stream and the code.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let terminal = Terminal::from_env();
+    let result = match cli.command {
+        Command::Validate(args) => validate::run(&args, &terminal),
+        Command::Events(args) => registries::events(&args, &terminal),
+        Command::Tools(args) => registries::tools(&args, &terminal),
+        Command::Capabilities(args) => registries::capabilities(&args, &terminal),
+        Command::Schema(args) => schema::run(&args, &terminal),
+        Command::Completions(args) => Ok(completions::run(&args, &terminal)),
+        Command::Man(args) => man::run(&args, &terminal),
+    };
+    match result {
+        Ok(Verdict::Good) => ExitCode::SUCCESS,
+        Ok(Verdict::Findings) => ExitCode::FAILURE,
+        Err(error) => {
+            terminal.failure(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! One file per command.
+
+pub mod completions;
+pub mod man;
+pub mod registries;
+pub mod schema;
+pub mod validate;

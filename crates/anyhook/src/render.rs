@@ -1,0 +1,103 @@
+//! The only place that writes to the terminal.
+//!
+//! A closed pipe is no failure: `anyhook events | head -1` ends quietly.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+/// What is known of the two streams.
+pub struct Terminal {
+    out: io::Stdout,
+    err: io::Stderr,
+    colour_out: bool,
+    colour_err: bool,
+}
+
+impl Terminal {
+    /// Colour only on a terminal, and never with `NO_COLOR`.
+    pub fn from_env() -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self {
+            out: io::stdout(),
+            err: io::stderr(),
+            colour_out: wanted && io::stdout().is_terminal(),
+            colour_err: wanted && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether what goes to stdout may be coloured.
+    pub fn colour(&self) -> bool {
+        self.colour_out
+    }
+
+    /// Text for stdout, as it is.
+    pub fn text(&self, text: &str) {
+        write(self.out.lock(), text.as_bytes());
+    }
+
+    pub fn bytes(&self, bytes: &[u8]) {
+        write(self.out.lock(), bytes);
+    }
+
+    pub fn line(&self, text: &str) {
+        self.text(&format!("{text}\n"));
+    }
+
+    /// One document, indented.
+    pub fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+        self.line(&serde_json::to_string_pretty(value)?);
+        Ok(())
+    }
+
+    /// Columns as wide as their widest cell; the last one runs free.
+    pub fn table(&self, header: &[&str], rows: &[Vec<String>]) {
+        let mut widths: Vec<usize> = header.iter().map(|title| title.chars().count()).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let titles: Vec<String> = header.iter().map(|title| title.to_uppercase()).collect();
+        let mut out = self.bold(&aligned(&titles, &widths));
+        out.push('\n');
+        for row in rows {
+            out.push_str(&aligned(row, &widths));
+            out.push('\n');
+        }
+        self.text(&out);
+    }
+
+    /// Why the command failed, on stderr.
+    pub fn failure(&self, message: &str) {
+        let title = if self.colour_err {
+            "\u{1b}[1;31merror\u{1b}[0m"
+        } else {
+            "error"
+        };
+        write(self.err.lock(), format!("{title}: {message}\n").as_bytes());
+    }
+
+    fn bold(&self, text: &str) -> String {
+        if self.colour_out {
+            format!("\u{1b}[1m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+fn aligned(cells: &[String], widths: &[usize]) -> String {
+    let padded: Vec<String> = cells
+        .iter()
+        .zip(widths)
+        .map(|(cell, width)| format!("{cell:<width$}"))
+        .collect();
+    padded.join("  ").trim_end().to_owned()
+}
+
+fn write(mut stream: impl Write, bytes: &[u8]) {
+    // Nobody is left to be told when this fails.
+    let _ = stream.write_all(bytes).and_then(|()| stream.flush());
+}
