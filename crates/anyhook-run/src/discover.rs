@@ -159,6 +159,13 @@ fn walk(cwd: &Path, home: Option<&Path>) -> (PathBuf, Vec<PathBuf>) {
 }
 
 impl Found {
+    /// What applies everywhere on this machine.
+    pub fn managed(dirs: &Dirs) -> Self {
+        let mut found = Self::default();
+        found.read(Scope::Managed, &dirs.managed, Path::new(""));
+        found
+    }
+
     fn read(&mut self, scope: Scope, folder: &Path, root: &Path) {
         let source = |(path, text)| Source {
             scope,

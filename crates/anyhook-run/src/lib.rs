@@ -3,13 +3,27 @@
 //! What is absent here is the point: no argument parser, no async runtime, no
 //! database, no Unicode regex, and no printing outside [`entry`]. Waiting for
 //! processes is event-driven. Everything is a value of the caller's
-//! ([`Engine`](engine::Engine) and its options), nothing is global, so that
+//! ([`Engine`] and its options), nothing is global, so that
 //! the daemon can use the same path from many threads.
 
+pub mod agent;
 pub mod clock;
+pub mod dialect;
 pub mod discover;
+pub mod duplicate;
+pub mod engine;
+pub mod entry;
+pub mod evaluator;
 pub mod exec;
 mod files;
+pub mod handler;
+pub mod http;
 pub mod journal;
+pub mod plan;
+pub mod policy;
 pub mod redact;
+pub mod settings;
+pub mod supervise;
 pub mod trust;
+
+pub use engine::{Engine, Handled, Options};

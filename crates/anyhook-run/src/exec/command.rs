@@ -104,13 +104,25 @@ impl Place<'_> {
         (relative && self.scope != Scope::Project).then(|| normalized(&self.folder.join(word)))
     }
 
-    /// Every file that a command names, as it will be found when it runs.
+    /// Every file that a command names, as it will be found when it runs,
+    /// except those that it only writes: a hook's own log is not its code.
     pub fn named_files(&self, command: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
+        let mut program = String::new();
         for word in words(command) {
+            if word.is_program {
+                program.clone_from(&word.text);
+            } else if word.is_target || WRITERS.contains(&program.as_str()) {
+                continue;
+            }
             // `--config=./rules.json` names a file as well.
-            let tail = word.text.rsplit_once('=').map(|(_, tail)| tail);
-            for text in [Some(word.text.as_str()), tail].into_iter().flatten() {
+            let option = word.text.split_once('=');
+            let is_output = |name: &str| name.starts_with("--log") || name.starts_with("--out");
+            if option.is_some_and(|(name, _)| is_output(name)) {
+                continue;
+            }
+            let value = option.map(|(_, value)| value);
+            for text in [Some(word.text.as_str()), value].into_iter().flatten() {
                 if text.is_empty() {
                     continue;
                 }
@@ -125,6 +137,9 @@ impl Place<'_> {
         files
     }
 }
+
+/// Programs that do not run, nor obey, the files that they are given.
+const WRITERS: [&str; 5] = ["mkdir", "rm", "rmdir", "tee", "touch"];
 
 /// `a/./b/../c` as `a/c`, by text alone.
 fn normalized(path: &Path) -> PathBuf {
@@ -148,6 +163,10 @@ struct Word {
     end: usize,
     /// Without its quotes.
     text: String,
+    /// The first word of one of the line's commands.
+    is_program: bool,
+    /// Output is redirected to it.
+    is_target: bool,
 }
 
 /// Splits as a shell would, as far as quotes and separators go. Expansions
@@ -157,19 +176,26 @@ fn words(command: &str) -> Vec<Word> {
     let mut word: Option<Word> = None;
     let mut quote: Option<char> = None;
     let mut escaped = false;
+    let mut is_program = true;
+    let mut is_target = false;
     for (at, c) in command.char_indices() {
         let separates = quote.is_none() && !escaped && (c.is_whitespace() || ";|&()<>".contains(c));
         if separates {
             if let Some(mut ended) = word.take() {
                 ended.end = at;
                 words.push(ended);
+                is_target = false;
             }
+            is_target |= c == '>';
+            is_program |= ";|&(\n".contains(c) && !is_target;
             continue;
         }
         let current = word.get_or_insert_with(|| Word {
             start: at,
             end: at,
             text: String::new(),
+            is_program: std::mem::take(&mut is_program),
+            is_target,
         });
         if escaped {
             escaped = false;
@@ -303,6 +329,22 @@ mod tests {
             place.named_files("sh ./own.sh --rules=./both.sh && both.sh"),
             vec![folder.join("own.sh"), root.join("both.sh")]
         );
+        for writes in [
+            "true >./both.sh",
+            "true 2>> both.sh && true",
+            "date | tee -a ./both.sh",
+            "touch ./own.sh",
+            "x --log-file=./both.sh",
+        ] {
+            assert_eq!(place.named_files(writes), Vec::<PathBuf>::new(), "{writes}");
+        }
+        for runs in [
+            "touch x; ./both.sh",
+            "x 2>&1 | sh both.sh",
+            "(cat <both.sh)",
+        ] {
+            assert_eq!(place.named_files(runs), [root.join("both.sh")], "{runs}");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub use platform::{Cancel, detach_self, launch_detached};
+pub use platform::{Cancel, call, detach_self, launch_detached};
 
 use command::Launch;
 

@@ -469,3 +469,43 @@ pub fn launch_detached(argv: &[std::ffi::OsString], task: &[u8]) -> io::Result<(
 pub fn detach_self() {
     let _ = rustix::process::setsid();
 }
+
+/// Waits for work on another thread, which cannot be ended, only left.
+pub fn call<T: Send + 'static>(
+    timeout: Duration,
+    cancel: Option<&Cancel>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, End> {
+    let failed = |error: io::Error| End::NotStarted(error.to_string());
+    let (done, signal) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|error| failed(error.into()))?;
+    let (sender, result) = std::sync::mpsc::channel();
+    std::thread::Builder::new()
+        .spawn(move || {
+            let _ = sender.send(work());
+            drop(signal);
+        })
+        .map_err(failed)?;
+    let deadline = Instant::now().checked_add(timeout);
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = vec![PollFd::new(&done, PollFlags::IN)];
+        fds.extend(cancel.map(|cancel| PollFd::new(&*cancel.0, PollFlags::IN)));
+        match rustix::event::poll(&mut fds, left.as_ref()) {
+            Ok(0) => return Err(End::Timeout),
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(failed(error.into())),
+        }
+        if let Ok(value) = result.try_recv() {
+            return Ok(value);
+        }
+        let is_done = fds.first().is_some_and(|fd| !fd.revents().is_empty());
+        return Err(if is_done {
+            End::NotStarted("it ended without a result".to_owned())
+        } else {
+            End::Cancelled
+        });
+    }
+}

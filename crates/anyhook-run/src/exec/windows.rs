@@ -177,3 +177,20 @@ pub fn launch_detached(argv: &[std::ffi::OsString], task: &[u8]) -> io::Result<(
 
 /// A detached process has left the console already.
 pub fn detach_self() {}
+
+/// Waits for work on another thread, which cannot be ended, only left.
+pub fn call<T: Send + 'static>(
+    timeout: Duration,
+    _cancel: Option<&Cancel>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, End> {
+    let (sender, result) = channel();
+    std::thread::spawn(move || sender.send(work()));
+    match result.recv_timeout(timeout) {
+        Ok(value) => Ok(value),
+        Err(RecvTimeoutError::Timeout) => Err(End::Timeout),
+        Err(RecvTimeoutError::Disconnected) => {
+            Err(End::NotStarted("it ended without a result".to_owned()))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The seam to the agents: a native payload in, a native answer out.
+//!
+//! [`resolve`] is the only place that knows which agents there are. `canonical`
+//! is one: its payload is a `HookEvent`, its answer a `HookResponse`.
+
+use anyhook_model::{Answer, HookEvent, HookResponse, Loss, resolve_ask};
+
+/// A payload, understood.
+#[derive(Debug)]
+pub struct Decoded {
+    pub event: HookEvent,
+    /// Whether there is a person who can be asked.
+    pub can_ask: bool,
+}
+
+/// An answer, ready to be written.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    pub answer: Answer,
+    /// What this agent cannot be told.
+    pub lost: Vec<Loss>,
+}
+
+pub trait Agent {
+    fn slug(&self) -> &str;
+
+    /// `event` is the native event's name, for agents that do not say it.
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String>;
+
+    fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered;
+
+    /// The answer when the payload could not be understood: `message` to the
+    /// user, and a refusal only when `block` is set.
+    fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer;
+}
+
+/// The agent of that name, or the one that the surroundings and the payload
+/// give away; with the reason for the choice.
+pub fn resolve(name: Option<&str>, _payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
+    match name {
+        Some("canonical") => Ok((Box::new(Canonical), "named".to_owned())),
+        Some(name) => Err(format!("there is no agent `{name}`")),
+        None => Err("name the agent: `--agent NAME`".to_owned()),
+    }
+}
+
+struct Canonical;
+
+impl Agent for Canonical {
+    fn slug(&self) -> &'static str {
+        "canonical"
+    }
+
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String> {
+        let mut decoded: HookEvent = serde_json::from_slice(payload)
+            .map_err(|error| format!("the payload is not a HookEvent: {error}"))?;
+        if let Some(event) = event {
+            event.clone_into(&mut decoded.event);
+        }
+        Ok(Decoded {
+            event: decoded,
+            can_ask: true,
+        })
+    }
+
+    fn render(&self, _event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered {
+        let response = resolve_ask(response.clone(), can_ask);
+        Rendered {
+            answer: written(&response),
+            lost: Vec::new(),
+        }
+    }
+
+    fn failure(&self, _event: Option<&str>, message: &str, block: bool) -> Answer {
+        let mut response = HookResponse {
+            system_message: Some(message.to_owned()),
+            ..HookResponse::default()
+        };
+        if block {
+            response = HookResponse::deny(message);
+        }
+        written(&response)
+    }
+}
+
+fn written(response: &HookResponse) -> Answer {
+    let mut stdout = serde_json::to_string(response).unwrap_or_else(|_| "{}".to_owned());
+    stdout.push('\n');
+    Answer {
+        stdout,
+        ..Answer::default()
+    }
+}

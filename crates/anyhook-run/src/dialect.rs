@@ -1,0 +1,48 @@
+//! Whose language a handler speaks.
+//!
+//! A dialect writes the payload that a program expects and reads the answer
+//! that it gives. [`resolve`] is the only place that knows which there are.
+
+pub mod canonical;
+mod contract;
+
+use anyhook_model::{HookEvent, HookResponse, Loss};
+
+/// What a program gets.
+#[derive(Debug, Default)]
+pub struct Payload {
+    pub stdin: Vec<u8>,
+    /// Variables that programs of this dialect expect.
+    pub env: Vec<(String, String)>,
+    /// What this dialect has no place for.
+    pub lost: Vec<Loss>,
+}
+
+/// What a program has said.
+#[derive(Debug, Default)]
+pub struct Read {
+    pub response: HookResponse,
+    /// Why the answer could not be understood.
+    pub error: Option<String>,
+    /// What in it could not be used.
+    pub warnings: Vec<String>,
+}
+
+pub trait Dialect {
+    fn encode(&self, event: &HookEvent) -> Result<Payload, String>;
+
+    /// What the exit code means for a blocking hook is the caller's matter;
+    /// here it only helps to read the answer.
+    fn read(&self, event: &HookEvent, stdout: &[u8], stderr: &[u8], exit: Option<i32>) -> Read;
+}
+
+/// The dialect of a handler that names none.
+pub const DEFAULT: &str = "canonical";
+
+pub fn resolve(name: &str) -> Option<Box<dyn Dialect>> {
+    match name {
+        "canonical" => Some(Box::new(canonical::Canonical)),
+        "contract" => Some(Box::new(contract::Contract)),
+        _ => None,
+    }
+}

@@ -1,0 +1,413 @@
+//! An event's way: discover, plan, run, merge, record.
+//!
+//! Owns the order of things. It decodes no agent's payload and writes no
+//! agent's answer, and it prints nothing. Whatever fails here is a warning in
+//! what it returns: the agent must never be broken by us.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhook_model::event::field;
+use anyhook_model::record::RECORD_VERSION;
+use anyhook_model::registry::{self, Semantic};
+use anyhook_model::{
+    Answer, Decision, HookEvent, HookResponse, HookRun, Loss, Record, RecordKind, RunOutcome,
+    Scope, merge,
+};
+use serde_json::{Map, Value};
+
+use crate::clock;
+use crate::discover::{self, Dirs, Found, Trouble};
+use crate::duplicate::{self, Claim, Claimed};
+use crate::exec::Cancel;
+use crate::files;
+use crate::handler::{self, Context, Ran};
+use crate::journal::Journal;
+use crate::plan::{Loaded, Planned, Verdict};
+use crate::policy::Rulebook;
+use crate::supervise;
+use crate::trust::{TrustStore, hash};
+
+/// Marks of what was told are kept so long.
+const KEEP_MARKS: Duration = Duration::from_secs(7 * 24 * 3600);
+
+#[derive(Debug, Clone)]
+pub struct Engine {
+    pub dirs: Dirs,
+    /// Every manifest is trusted (`ANYHOOK_TRUST=all`).
+    pub trust_all: bool,
+    pub journal: Journal,
+    pub trust: TrustStore,
+    /// What watches over a detached hook; `None`: this program, `run --supervise`.
+    pub supervisor: Option<Vec<OsString>>,
+}
+
+/// How one event is handled.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Ends running hooks early.
+    pub cancel: Option<Cancel>,
+    /// The agent's process, to recognise an event that it delivers twice.
+    pub parent: Option<u32>,
+}
+
+/// What an event came to.
+#[derive(Debug, Default)]
+pub struct Handled {
+    /// The record's id.
+    pub id: String,
+    pub response: HookResponse,
+    pub runs: Vec<HookRun>,
+    /// Own troubles and hooks' warnings; those that are new in this session are
+    /// in the response's `system_message` too.
+    pub warnings: Vec<String>,
+    /// What hooks' dialects could not carry.
+    pub lost: Vec<Loss>,
+    /// The tool's whole new input, when hooks have rewritten it.
+    pub input: Option<Map<String, Value>>,
+    /// The agent has delivered this event before; no hook has run again.
+    pub duplicate: bool,
+    started: Option<Instant>,
+    told: Vec<PathBuf>,
+    claim: Option<Claim>,
+}
+
+/// One line of an explanation.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Explained {
+    pub hook: String,
+    pub manifest: String,
+    /// Whether it would run.
+    pub matches: bool,
+    pub why: String,
+}
+
+impl Engine {
+    pub fn from_env() -> Self {
+        let trust_all = std::env::var_os("ANYHOOK_TRUST").is_some_and(|value| value == "all");
+        let mut engine = Self::new(Dirs::from_env(), trust_all);
+        let limit = std::env::var("ANYHOOK_JOURNAL_LIMIT").ok();
+        if let Some(bytes) = limit.and_then(|bytes| bytes.parse().ok()) {
+            engine.journal = engine.journal.rotating_at(bytes);
+        }
+        engine
+    }
+
+    pub fn new(dirs: Dirs, trust_all: bool) -> Self {
+        Self {
+            journal: Journal::new(&dirs.state),
+            trust: TrustStore::new(&dirs.state),
+            trust_all,
+            dirs,
+            supervisor: None,
+        }
+    }
+
+    /// Runs the hooks of an event.
+    pub fn handle(&self, event: &HookEvent, options: &Options) -> Handled {
+        let mut work = Work {
+            engine: self,
+            options,
+            event: event.clone(),
+            handled: Handled {
+                id: clock::uuid(clock::now_ms()),
+                started: Some(Instant::now()),
+                ..Handled::default()
+            },
+            notices: Vec::new(),
+        };
+        if event.event == "session_start" {
+            self.forget_old_marks();
+        }
+        match options
+            .parent
+            .map(|parent| duplicate::claim(&self.dirs.state, event, parent))
+        {
+            Some(Claimed::Duplicate) => work.handled.duplicate = true,
+            Some(Claimed::First(claim)) => {
+                work.handled.claim = Some(claim);
+                work.run();
+            }
+            None => work.run(),
+        }
+        work.finish()
+    }
+
+    /// Which hooks would run for an event, and why the others would not.
+    pub fn explain(&self, event: &HookEvent) -> (Vec<Explained>, Vec<Trouble>) {
+        let (loaded, rules, troubles) = self.load(event);
+        let mut lines = Vec::new();
+        for loaded in &loaded {
+            for (planned, verdict) in loaded.candidates(event, &rules) {
+                lines.push(Explained {
+                    why: verdict.explain(&planned.hook, event),
+                    matches: verdict == Verdict::Runs,
+                    manifest: planned.manifest.to_string_lossy().into_owned(),
+                    hook: planned.label,
+                });
+            }
+        }
+        (lines, troubles)
+    }
+
+    fn load(&self, event: &HookEvent) -> (Vec<Loaded>, Rulebook, Vec<Trouble>) {
+        let cwd = event.cwd.as_deref().map(PathBuf::from);
+        let cwd = cwd.or_else(|| std::env::current_dir().ok());
+        let found = discover::discover(&self.dirs, &cwd.unwrap_or_default());
+        let Found {
+            manifests,
+            policies,
+            mut troubles,
+            ..
+        } = found;
+        let rules = Rulebook::load(&policies, &mut troubles);
+        let loaded = manifests
+            .into_iter()
+            .filter_map(|source| Loaded::new(source, &self.trust, self.trust_all, &mut troubles))
+            .collect();
+        (loaded, rules, troubles)
+    }
+
+    /// Whether the managed policy wants own failures to block.
+    pub fn fails_closed(&self) -> bool {
+        let found = Found::managed(&self.dirs);
+        Rulebook::load(&found.policies, &mut Vec::new()).fail_closed()
+    }
+
+    /// Writes the record, and remembers what the user has been told. Nothing
+    /// that goes wrong here may reach the agent.
+    pub fn conclude(
+        &self,
+        event: &HookEvent,
+        mut handled: Handled,
+        answer: Option<Answer>,
+        lost: &[Loss],
+    ) {
+        let is_told = !lost.iter().any(|loss| loss.field == "system_message");
+        for marker in handled.told.drain(..).filter(|_| is_told) {
+            files::first_time(&marker);
+        }
+        let mut record = new_record(RecordKind::Event, event);
+        record.id = std::mem::take(&mut handled.id);
+        record.decision = handled.response.decision;
+        record.response = std::mem::take(&mut handled.response);
+        record.hooks = std::mem::take(&mut handled.runs);
+        record.answer = answer;
+        record.lost = [&handled.lost[..], lost].concat();
+        record.warnings = std::mem::take(&mut handled.warnings);
+        record.duration_ms = handled
+            .started
+            .map_or(0.0, |started| started.elapsed().as_secs_f64() * 1000.0);
+        if handled.duplicate {
+            record.extra.insert("duplicate".to_owned(), true.into());
+        }
+        let _ = self.journal.append(&record);
+    }
+
+    /// Records that the dispatcher itself could not do its work.
+    pub fn record_failure(&self, event: &HookEvent, message: &str, answer: Answer) {
+        let mut record = new_record(RecordKind::Failure, event);
+        record.warnings = vec![message.to_owned()];
+        record.answer = Some(answer);
+        let _ = self.journal.append(&record);
+    }
+
+    fn mark(&self, session: &str, text: &str) -> PathBuf {
+        let key = hash([session, text].join("\0").as_bytes());
+        self.dirs
+            .state
+            .join("told")
+            .join(key.get(..32).unwrap_or(&key))
+    }
+
+    fn forget_old_marks(&self) {
+        for folder in ["told", "claims"] {
+            let entries = std::fs::read_dir(self.dirs.state.join(folder));
+            for entry in entries.into_iter().flatten().flatten() {
+                let modified = entry.metadata().and_then(|data| data.modified());
+                let age = modified
+                    .ok()
+                    .and_then(|time| SystemTime::now().duration_since(time).ok());
+                if age.is_some_and(|age| age > KEEP_MARKS) {
+                    let _ = std::fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+}
+
+/// A record of now, with nothing in it yet but the event.
+pub(crate) fn new_record(kind: RecordKind, event: &HookEvent) -> Record {
+    let now = clock::now_ms();
+    Record {
+        v: RECORD_VERSION,
+        id: clock::uuid(now),
+        time: clock::rfc3339(now),
+        kind,
+        agent: event.source.clone(),
+        event: event.clone(),
+        ..Record::default()
+    }
+}
+
+/// Whether a deny can prevent anything at this event.
+pub fn is_preventable(event: &str) -> bool {
+    registry::event(event).is_some_and(|known| known.blocking == Semantic::Prevent)
+}
+
+/// One event on its way.
+struct Work<'a> {
+    engine: &'a Engine,
+    options: &'a Options,
+    /// As the next hook sees it.
+    event: HookEvent,
+    handled: Handled,
+    /// For the user.
+    notices: Vec<String>,
+}
+
+impl Work<'_> {
+    fn run(&mut self) {
+        let (loaded, rules, troubles) = self.engine.load(&self.event);
+        self.report(&troubles, rules.fail_closed());
+        for loaded in &loaded {
+            if let Some(why) = loaded.distrust() {
+                let path = loaded.source.path.display();
+                let advice = match loaded.source.scope {
+                    Scope::Project => "; read it, then run `anyhook trust`",
+                    Scope::User | Scope::Managed => "",
+                };
+                self.notices
+                    .push(format!("the hooks of `{path}` do not run: {why}{advice}"));
+            }
+            let event = self.event.clone();
+            for (planned, verdict) in loaded.candidates(&event, &rules) {
+                match verdict {
+                    Verdict::OtherEvent | Verdict::OtherTool => {}
+                    Verdict::Untrusted(why) => self.refuse(&planned, why.to_string(), {
+                        let told_already = loaded.distrust().is_some();
+                        (!told_already).then(|| {
+                            format!(
+                                "hook `{}` does not run: {why}; read it, then run `anyhook trust`",
+                                planned.label
+                            )
+                        })
+                    }),
+                    Verdict::Refused(refusal) => self.refuse(&planned, refusal.to_string(), None),
+                    Verdict::Runs => self.step(&planned, rules.fail_closed()),
+                }
+            }
+        }
+    }
+
+    /// Own troubles: told, and under `fail_closed` a deny where that prevents.
+    fn report(&mut self, troubles: &[Trouble], fail_closed: bool) {
+        for trouble in troubles {
+            let path = trouble.path.display();
+            let message = format!("`{path}` is not used: {}", trouble.message);
+            // A project that nobody has trusted cannot have been a guard.
+            let was_guard = trouble.scope != Scope::Project
+                || self.engine.trust_all
+                || self.engine.trust.get(&trouble.path).is_some();
+            if fail_closed && was_guard && is_preventable(&self.event.event) {
+                self.merge(HookResponse::deny(format!(
+                    "blocked, because hooks that may guard this cannot be read: {message}"
+                )));
+            }
+            self.notices.push(message);
+        }
+    }
+
+    fn refuse(&mut self, planned: &Planned<'_>, why: String, notice: Option<String>) {
+        self.notices.extend(notice);
+        self.push(planned, RunOutcome::Refused, Some(why));
+    }
+
+    fn push(&mut self, planned: &Planned<'_>, outcome: RunOutcome, message: Option<String>) {
+        self.handled.runs.push(HookRun {
+            hook: planned.label.clone(),
+            manifest: planned.manifest.to_string_lossy().into_owned(),
+            outcome,
+            message,
+            ..HookRun::default()
+        });
+    }
+
+    fn merge(&mut self, response: HookResponse) {
+        let earlier = std::mem::take(&mut self.handled.response);
+        self.handled.response = merge(earlier, response);
+    }
+
+    fn step(&mut self, planned: &Planned<'_>, fail_closed: bool) {
+        let is_denied = self.handled.response.decision == Some(Decision::Deny);
+        if is_denied && planned.hook.blocking {
+            let why = "an earlier hook has denied already".to_owned();
+            return self.push(planned, RunOutcome::Skipped, Some(why));
+        }
+        if self.options.cancel.as_ref().is_some_and(Cancel::is_set) {
+            return self.push(planned, RunOutcome::Skipped, Some("cancelled".to_owned()));
+        }
+        if planned.hook.handler.is_async {
+            return self.launch(planned);
+        }
+        let context = Context {
+            dirs: &self.engine.dirs,
+            cancel: self.options.cancel.as_ref(),
+            fail_closed,
+        };
+        let ran = handler::run(planned, &self.event, context);
+        self.handled.runs.push(ran.record(planned));
+        let Ran { outcome, lost, .. } = ran;
+        self.handled.lost.extend(lost);
+        self.notices.extend(outcome.warnings);
+        if let Some(updated) = &outcome.response.updated_input {
+            self.rewrite(updated);
+        }
+        self.merge(outcome.response);
+    }
+
+    /// The next hook sees what this one has made of the input.
+    fn rewrite(&mut self, updated: &Map<String, Value>) {
+        let input = self.event.data.entry(field::TOOL_INPUT);
+        let input = input.or_insert_with(|| Value::Object(Map::new()));
+        if let Value::Object(input) = input {
+            input.extend(updated.clone());
+            self.handled.input = Some(input.clone());
+        }
+    }
+
+    fn launch(&mut self, planned: &Planned<'_>) {
+        match supervise::launch(self.engine, planned, &self.event, &self.handled.id) {
+            Ok(()) => self.push(planned, RunOutcome::Started, None),
+            Err(error) => {
+                let message = format!("hook `{}`: cannot be detached: {error}", planned.label);
+                self.push(planned, RunOutcome::Error, Some(message.clone()));
+                self.notices.push(message);
+            }
+        }
+    }
+
+    /// Tells the user what is new in this session.
+    fn finish(mut self) -> Handled {
+        let session = self.event.session_id.clone();
+        let mut fresh: Vec<String> = Vec::new();
+        for notice in std::mem::take(&mut self.notices) {
+            let marker = session
+                .as_deref()
+                .map(|session| self.engine.mark(session, &notice));
+            if !marker.as_deref().is_some_and(Path::exists) {
+                fresh.push(format!("anyhook: {notice}"));
+                self.handled.told.extend(marker);
+            }
+            self.handled.warnings.push(notice);
+        }
+        if !fresh.is_empty() {
+            self.merge(HookResponse {
+                system_message: Some(fresh.join("\n")),
+                ..HookResponse::default()
+            });
+        }
+        self.handled
+    }
+}

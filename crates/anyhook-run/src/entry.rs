@@ -1,0 +1,186 @@
+//! `anyhook run`: the command that every tool call of an agent starts.
+//!
+//! It reads its own few arguments, because an argument parser would cost more
+//! than the rest. It is the only module that reads stdin, writes stdout and
+//! stderr, and hears signals. Wrong usage exits with 1 and not with 2: to most
+//! agents 2 means "block".
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Read, Write};
+
+use anyhook_model::{Answer, HookEvent, HookResponse};
+
+use crate::agent::{self, Agent, Decoded, Rendered};
+use crate::engine::{self, Engine, Options};
+use crate::exec::Cancel;
+use crate::supervise;
+
+/// A payload larger than this is not read.
+const PAYLOAD_LIMIT: u64 = 64 * 1024 * 1024;
+
+const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] < payload";
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Arguments {
+    agent: Option<String>,
+    event: Option<String>,
+    supervise: bool,
+    /// A configuration written by a newer version must not break the agent.
+    unknown: Vec<String>,
+}
+
+impl Arguments {
+    fn parse(args: impl Iterator<Item = OsString>) -> Self {
+        let mut parsed = Self::default();
+        let mut args = args.map(|arg| arg.to_string_lossy().into_owned());
+        while let Some(arg) = args.next() {
+            let (name, mut value) = match arg.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (arg, None),
+            };
+            match name.as_str() {
+                "--agent" => parsed.agent = value.take().or_else(|| args.next()),
+                "--event" => parsed.event = value.take().or_else(|| args.next()),
+                "--supervise" => parsed.supervise = true,
+                _ => parsed.unknown.push(name),
+            }
+        }
+        parsed
+    }
+}
+
+/// The arguments after `run`; the exit code.
+pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
+    let arguments = Arguments::parse(args);
+    if io::stdin().is_terminal() {
+        write_to(&mut io::stderr(), &format!("usage: {USAGE}\n"));
+        return 1;
+    }
+    let engine = Engine::from_env();
+    let payload = read_payload();
+    if arguments.supervise {
+        let done = payload.and_then(|task| supervise::supervise(&engine, &task));
+        return i32::from(done.is_err());
+    }
+    let bytes = payload.as_deref().unwrap_or_default();
+    let (agent, why) = match agent::resolve(arguments.agent.as_deref(), bytes) {
+        Ok(found) => found,
+        Err(message) => {
+            write_to(&mut io::stderr(), &format!("anyhook: {message}\n"));
+            return 1;
+        }
+    };
+    debug(|| format!("agent {} ({why})", agent.slug()));
+    debug(|| format!("ignored arguments: {:?}", arguments.unknown));
+    let event = arguments.event.as_deref();
+    let decoded = payload.and_then(|payload| agent.decode(&payload, event));
+    match decoded {
+        Ok(decoded) => dispatch(&engine, &*agent, &decoded),
+        Err(message) => fail(&engine, &*agent, event, &message),
+    }
+}
+
+fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
+    let Decoded { event, can_ask } = decoded;
+    if std::env::var_os("ANYHOOK").is_some_and(|value| value == "0") {
+        let neutral = agent.render(event, &HookResponse::default(), *can_ask);
+        return write(&neutral.answer);
+    }
+    let cancel = listen_for_signals();
+    let options = Options {
+        cancel: cancel.clone(),
+        #[cfg(unix)]
+        parent: Some(std::os::unix::process::parent_id()),
+        #[cfg(not(unix))]
+        parent: None,
+    };
+    let handled = engine.handle(event, &options);
+    let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
+    let exit = write(&answer);
+    engine.conclude(event, handled, Some(answer), &lost);
+    if cancel.is_some_and(|cancel| cancel.is_set()) {
+        return 128 + 15;
+    }
+    exit
+}
+
+/// The agent must not be broken by a payload that we do not understand.
+fn fail(engine: &Engine, agent: &dyn Agent, event: Option<&str>, message: &str) -> i32 {
+    let message = format!("anyhook: no hook has run: {message}");
+    let block = event.is_some_and(engine::is_preventable) && engine.fails_closed();
+    let answer = agent.failure(event, &message, block);
+    let exit = write(&answer);
+    let event = HookEvent {
+        event: event.unwrap_or_default().to_owned(),
+        source: agent.slug().to_owned(),
+        ..HookEvent::default()
+    };
+    engine.record_failure(&event, &message, answer);
+    exit
+}
+
+fn read_payload() -> Result<Vec<u8>, String> {
+    let mut payload = Vec::new();
+    let read = io::stdin()
+        .lock()
+        .take(PAYLOAD_LIMIT + 1)
+        .read_to_end(&mut payload);
+    match read {
+        Ok(count) if count as u64 > PAYLOAD_LIMIT => {
+            Err("the payload is larger than 64 MiB".to_owned())
+        }
+        Ok(_) => Ok(payload),
+        Err(error) => Err(format!("the payload cannot be read: {error}")),
+    }
+}
+
+fn write(answer: &Answer) -> i32 {
+    write_to(&mut io::stderr(), &answer.stderr);
+    write_to(&mut io::stdout(), &answer.stdout);
+    answer.exit
+}
+
+/// An agent that has gone away does not need the answer.
+fn write_to(stream: &mut impl Write, text: &str) {
+    let _ = stream.write_all(text.as_bytes());
+    let _ = stream.flush();
+}
+
+fn debug(text: impl FnOnce() -> String) {
+    if std::env::var_os("ANYHOOK_LOG").is_some_and(|value| value == "debug") {
+        write_to(&mut io::stderr(), &format!("anyhook: {}\n", text()));
+    }
+}
+
+/// What ends us must end the running hooks: they are in groups of their own.
+#[cfg(unix)]
+fn listen_for_signals() -> Option<Cancel> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let (reader, writer) = io::pipe().ok()?;
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let writer = writer.try_clone().ok()?;
+        signal_hook::low_level::pipe::register(signal, writer).ok()?;
+    }
+    Some(Cancel::from_fd(reader.into()))
+}
+
+#[cfg(not(unix))]
+fn listen_for_signals() -> Option<Cancel> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments() {
+        let parse = |line: &str| Arguments::parse(line.split_whitespace().map(OsString::from));
+        let parsed = parse("--agent a --event=b --later x");
+        assert_eq!(parsed.agent.as_deref(), Some("a"));
+        assert_eq!(parsed.event.as_deref(), Some("b"));
+        assert_eq!(parsed.unknown, ["--later", "x"]);
+        assert_eq!(parse("--agent"), Arguments::default());
+        assert!(parse("--supervise").supervise);
+    }
+}

@@ -1,0 +1,217 @@
+//! From manifests to the hooks of one event.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhook_model::hook::DEFAULT_TIMEOUT_SECS;
+use anyhook_model::parse::{self, Vocabulary};
+use anyhook_model::{
+    Diagnostic, Format, Handler, Hook, HookEvent, Manifest, Refusal, Scope, explain, matches,
+    snippet,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::discover::{Source, Trouble};
+use crate::policy::Rulebook;
+use crate::trust::{self, Consent, Distrust, TrustStatus, TrustStore};
+
+/// A hook with all that running it needs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Planned<'a> {
+    pub hook: Cow<'a, Hook>,
+    /// Its name, or `#3` by position.
+    pub label: String,
+    pub scope: Scope,
+    pub manifest: Cow<'a, Path>,
+    /// The project's root.
+    pub root: Cow<'a, Path>,
+}
+
+impl Planned<'_> {
+    pub fn folder(&self) -> &Path {
+        self.manifest.parent().unwrap_or(&self.root)
+    }
+
+    /// The working directory: the handler's `cwd` under the project's root.
+    pub fn cwd(&self) -> PathBuf {
+        match &self.hook.handler.cwd {
+            Some(cwd) => self.root.join(cwd),
+            None => self.root.to_path_buf(),
+        }
+    }
+}
+
+/// A manifest that could be read.
+#[derive(Debug)]
+pub struct Loaded {
+    pub source: Source,
+    pub manifest: Manifest,
+    trust: Trust,
+}
+
+#[derive(Debug)]
+enum Trust {
+    /// By place, or because the caller trusts everything.
+    Whole,
+    /// By content: each hook's files are compared when it is to run.
+    Consent(Consent),
+    None(Distrust),
+}
+
+impl Loaded {
+    /// Reads a manifest; it is `None` when that is a trouble.
+    pub fn new(
+        source: Source,
+        store: &TrustStore,
+        trust_all: bool,
+        troubles: &mut Vec<Trouble>,
+    ) -> Option<Self> {
+        let trust = match source.scope {
+            _ if trust_all => Trust::Whole,
+            Scope::Managed | Scope::User => match trust::by_place(&source.path) {
+                TrustStatus::Trusted => Trust::Whole,
+                TrustStatus::Untrusted(why) => Trust::None(why),
+            },
+            Scope::Project => match store.get(&source.path) {
+                None => Trust::None(Distrust::Never),
+                Some(consent) if consent.covers_manifest(&source.text) => Trust::Consent(consent),
+                Some(_) => Trust::None(Distrust::Changed(vec![source.path.clone()])),
+            },
+        };
+        let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
+        let (manifest, findings) = parse::manifest(&source.text, format, &Vocabulary::default());
+        let Some(manifest) = manifest else {
+            troubles.push(broken(&source, &findings));
+            return None;
+        };
+        Some(Self {
+            source,
+            manifest,
+            trust,
+        })
+    }
+
+    pub fn distrust(&self) -> Option<&Distrust> {
+        match &self.trust {
+            Trust::None(why) => Some(why),
+            Trust::Whole | Trust::Consent(_) => None,
+        }
+    }
+
+    /// Each hook, and whether it is for this event.
+    pub fn candidates<'a>(
+        &'a self,
+        event: &'a HookEvent,
+        rules: &'a Rulebook,
+    ) -> impl Iterator<Item = (Planned<'a>, Verdict)> {
+        let hooks = self.manifest.hooks.iter().enumerate();
+        hooks.map(move |(position, hook)| {
+            let planned = Planned {
+                hook: Cow::Borrowed(hook),
+                label: trust::label(hook, position),
+                scope: self.source.scope,
+                manifest: Cow::Borrowed(&self.source.path),
+                root: Cow::Borrowed(&self.source.root),
+            };
+            let verdict = self.verdict(&planned, event, rules);
+            (planned, verdict)
+        })
+    }
+
+    fn verdict(&self, planned: &Planned<'_>, event: &HookEvent, rules: &Rulebook) -> Verdict {
+        let hook = &*planned.hook;
+        if hook.event != event.event && hook.event != event.native_event {
+            return Verdict::OtherEvent;
+        }
+        if !matches(hook.matcher.as_ref(), event) {
+            return Verdict::OtherTool;
+        }
+        let files = || trust::hook_files(hook, planned.scope, &planned.root, planned.folder());
+        match &self.trust {
+            Trust::None(why) => return Verdict::Untrusted(why.clone()),
+            Trust::Consent(consent) => {
+                let changed = consent.changed(&files());
+                if !changed.is_empty() {
+                    return Verdict::Untrusted(Distrust::Changed(changed));
+                }
+            }
+            Trust::Whole => {}
+        }
+        let script = rules.needs_script().then(|| {
+            let read = |path: &PathBuf| std::fs::read(path).ok();
+            let texts = files()
+                .iter()
+                .filter_map(read)
+                .flatten()
+                .collect::<Vec<u8>>();
+            String::from_utf8_lossy(&texts).into_owned()
+        });
+        match rules.admit(planned.scope, hook, script.as_deref()) {
+            Ok(()) => Verdict::Runs,
+            Err(refusal) => Verdict::Refused(refusal),
+        }
+    }
+}
+
+/// Whether a hook runs for an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Runs,
+    OtherEvent,
+    OtherTool,
+    Untrusted(Distrust),
+    Refused(Refusal),
+}
+
+impl Verdict {
+    /// In words, for the author of the hook.
+    pub fn explain(&self, hook: &Hook, event: &HookEvent) -> String {
+        match self {
+            Self::OtherEvent => format!("it is for `{}`, this is `{}`", hook.event, event.event),
+            Self::Runs | Self::OtherTool => explain(hook.matcher.as_ref(), event).why,
+            Self::Untrusted(why) => why.to_string(),
+            Self::Refused(refusal) => refusal.to_string(),
+        }
+    }
+}
+
+/// The first mistake of a file, with its place.
+pub fn broken(source: &Source, findings: &[Diagnostic]) -> Trouble {
+    let first = findings.iter().find(|finding| finding.is_error());
+    let message = match first {
+        Some(finding) => {
+            let name = source.path.to_string_lossy();
+            let position = snippet::Source::new(&name, &source.text).position(finding.span.start);
+            format!(
+                "line {}, column {}: {}",
+                position.line, position.column, finding.message
+            )
+        }
+        None => "it cannot be read".to_owned(),
+    };
+    Trouble {
+        scope: source.scope,
+        path: source.path.clone(),
+        message,
+    }
+}
+
+/// The command line for this system.
+pub fn command(handler: &Handler) -> Option<&str> {
+    let own = if cfg!(windows) {
+        &handler.platform.windows
+    } else if cfg!(target_os = "macos") {
+        &handler.platform.osx
+    } else {
+        &handler.platform.linux
+    };
+    own.as_deref().or(handler.command.as_deref())
+}
+
+/// How long a handler may run; absent, 0 and nonsense mean the default.
+pub fn timeout(handler: &Handler) -> Duration {
+    let stated = handler.timeout.filter(|seconds| *seconds > 0.0);
+    let seconds = stated.unwrap_or(DEFAULT_TIMEOUT_SECS);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(24 * 3600))
+}

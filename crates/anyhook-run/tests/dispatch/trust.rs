@@ -1,0 +1,157 @@
+//! Nothing of a project runs that the user has not consented to.
+
+use std::os::unix::fs::PermissionsExt;
+
+use anyhook_model::parse::{self, Vocabulary};
+use anyhook_model::{Format, Manifest};
+use anyhook_run::trust::{Distrust, Project, TrustStatus, TrustStore};
+
+use crate::scratch::{Scratch, hook, manifest};
+
+const BEFORE: &str = "before_tool_execute";
+
+fn project() -> Scratch {
+    let mut scratch = Scratch::new();
+    scratch.env.clear();
+    scratch.script("project/guard.sh", "#!/bin/sh\ntouch ran\n");
+    scratch.write("project/.anyhook/rules.json", "{}");
+    scratch.manifest(
+        &[
+            hook(
+                "guard",
+                BEFORE,
+                "./guard.sh --rules=./rules.json",
+                "blocking: true",
+            ),
+            hook("other", BEFORE, "touch other-ran", ""),
+        ]
+        .concat(),
+    );
+    scratch
+}
+
+fn with_project<T>(scratch: &Scratch, act: impl FnOnce(&TrustStore, &Project<'_>) -> T) -> T {
+    let path = scratch.project().join(".anyhook/hooks.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (manifest, findings) = parse::manifest(&text, Format::Yaml, &Vocabulary::default());
+    let manifest: Manifest = manifest.unwrap_or_else(|| panic!("{findings:?}"));
+    let root = scratch.project();
+    act(
+        &TrustStore::new(&scratch.base.join("state")),
+        &Project {
+            path: &path,
+            root: &root,
+            text: &text,
+            manifest: &manifest,
+        },
+    )
+}
+
+fn consent(scratch: &Scratch) {
+    with_project(scratch, TrustStore::record).unwrap();
+}
+
+fn status(scratch: &Scratch) -> TrustStatus {
+    with_project(scratch, TrustStore::status)
+}
+
+#[test]
+fn untrusted_hooks_do_not_run_and_the_user_hears_it_once() {
+    let scratch = project();
+    let told = scratch.call();
+    assert!(!scratch.exists("project/ran"));
+    assert!(!told.is_deny());
+    assert!(told.message().contains("not trusted yet"), "{told:?}");
+    assert!(told.message().contains("anyhook trust"));
+    assert_eq!(scratch.call().message(), "");
+    let mut event = scratch.event(BEFORE);
+    event["session_id"] = "another".into();
+    assert!(scratch.run(&event).message().contains("not trusted yet"));
+    assert_eq!(status(&scratch), TrustStatus::Untrusted(Distrust::Never));
+}
+
+#[test]
+fn consent_holds_until_something_changes() {
+    let scratch = project();
+    consent(&scratch);
+    assert_eq!(status(&scratch), TrustStatus::Trusted);
+    assert_eq!(scratch.call().message(), "");
+    assert!(scratch.exists("project/ran"));
+
+    let root = scratch.project();
+    let changes = [
+        (
+            "project/guard.sh",
+            "#!/bin/sh\ntouch ran evil\n",
+            root.join("guard.sh"),
+        ),
+        (
+            "project/.anyhook/rules.json",
+            "{\"allow\": \"*\"}",
+            root.join(".anyhook/rules.json"),
+        ),
+        // A file that comes to stand before the one that was consented to.
+        ("project/rules.json", "{}", root.join("rules.json")),
+    ];
+    for (path, text, changed) in changes {
+        let scratch = project();
+        consent(&scratch);
+        scratch.write(path, text);
+        let told = scratch.call();
+        assert!(!scratch.exists("project/ran"), "{path}");
+        assert!(
+            scratch.exists("project/other-ran"),
+            "{path}: the other hook is as it was"
+        );
+        assert!(
+            told.message().contains("changed since it was trusted"),
+            "{path}: {told:?}"
+        );
+        let changed = scratch.project().join(changed.strip_prefix(&root).unwrap());
+        assert_eq!(
+            status(&scratch),
+            TrustStatus::Untrusted(Distrust::Changed(vec![changed]))
+        );
+        consent(&scratch);
+        scratch.call();
+        assert!(scratch.exists("project/ran"), "{path}");
+    }
+
+    scratch.manifest(&hook("new", BEFORE, "touch new-ran", ""));
+    scratch.call();
+    assert!(!scratch.exists("project/new-ran"));
+}
+
+#[test]
+fn consent_can_be_taken_back_and_listed() {
+    let scratch = project();
+    consent(&scratch);
+    with_project(&scratch, |store, project| {
+        let listing = project.listing();
+        assert_eq!(listing[0].hook, "guard");
+        assert_eq!(listing[0].runs, ["./guard.sh --rules=./rules.json"]);
+        assert_eq!(listing[0].files.len(), 2);
+        assert_eq!(store.all().len(), 1);
+        assert!(store.remove(project.path).unwrap());
+        assert!(!store.remove(project.path).unwrap());
+    });
+    scratch.call();
+    assert!(!scratch.exists("project/ran"));
+}
+
+#[test]
+fn a_users_manifest_that_others_can_write_is_not_trusted() {
+    let mut scratch = Scratch::new();
+    scratch.env.clear();
+    let path = scratch.write(
+        "config/hooks.yaml",
+        &manifest(&hook("own", BEFORE, "touch ran", "")),
+    );
+    scratch.call();
+    assert!(scratch.exists("project/ran"));
+    std::fs::remove_file(scratch.project().join("ran")).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
+    let told = scratch.call();
+    assert!(!scratch.exists("project/ran"));
+    assert!(told.message().contains("chmod go-w"), "{told:?}");
+}
