@@ -26,6 +26,17 @@ pub enum Format {
     Toml,
 }
 
+impl Format {
+    /// For taking things out: comments that somebody put where the reader does
+    /// not accept them are no reason to stay in.
+    pub(crate) fn lenient(self) -> Self {
+        match self {
+            Self::Json | Self::Jsonc => Self::Jsonc,
+            Self::Toml => Self::Toml,
+        }
+    }
+}
+
 /// How new text is written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
@@ -115,6 +126,7 @@ pub fn remove_matching(
     matches: &dyn Fn(&Value) -> bool,
     prune: usize,
 ) -> Result<Removed, EditError> {
+    let format = format.lenient();
     let mut removed = Removed {
         text: text.to_owned(),
         values: Vec::new(),

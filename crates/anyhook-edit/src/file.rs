@@ -28,6 +28,8 @@ pub enum FileError {
     },
     #[error("`{}` is not a regular file, so it was left alone", .0.display())]
     NotAFile(PathBuf),
+    #[error("`{}` is there already and not ours, so it was left alone", .0.display())]
+    NotOurs(PathBuf),
     #[error("`{}` is write-protected, so it was left alone; allow writing (chmod u+w) and try again", .0.display())]
     ReadOnly(PathBuf),
     #[error("`{}` is not UTF-8 text, so it was left alone", .0.display())]
@@ -128,6 +130,16 @@ pub fn write_watched(
     bytes: &[u8],
     watch: Watch<'_>,
 ) -> Result<Vec<PathBuf>, FileError> {
+    write_as(path, bytes, false, watch)
+}
+
+/// As [`write_watched`]; a new file can be made one to run.
+pub(crate) fn write_as(
+    path: &Path,
+    bytes: &[u8],
+    executable: bool,
+    watch: Watch<'_>,
+) -> Result<Vec<PathBuf>, FileError> {
     let real = real_path(path)?;
     let old = match fs::metadata(&real) {
         Ok(meta) if !meta.is_file() => return Err(FileError::NotAFile(real)),
@@ -136,13 +148,18 @@ pub fn write_watched(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(FileError::io("read", &real)(error)),
     };
-    let folder = real.parent().unwrap_or(Path::new(".")).to_owned();
     let made = missing_folders(&real);
     let mut attempt = Attempt {
         temp: None,
         made: made.clone(),
     };
-    replace(&real, &folder, old.as_ref(), bytes, &mut attempt, watch)
+    let mode = match (&old, executable) {
+        // Private until the mode of the old file is set: settings may hold secrets.
+        (Some(_), _) => 0o600,
+        (None, false) => 0o666,
+        (None, true) => 0o777,
+    };
+    replace(&real, old.as_ref(), mode, bytes, &mut attempt, watch)
         .map_err(FileError::io("write", &real))?;
     attempt.made.clear();
     Ok(made)
@@ -165,16 +182,17 @@ impl Drop for Attempt {
 
 fn replace(
     real: &Path,
-    folder: &Path,
     old: Option<&fs::Metadata>,
+    mode: u32,
     bytes: &[u8],
     attempt: &mut Attempt,
     watch: Watch<'_>,
 ) -> io::Result<()> {
     let mut reached = |step| watch(real, step);
+    let folder = real.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     reached(Step::FoldersMade)?;
-    let (mut file, temp) = create_temp(real, folder, old.is_some())?;
+    let (mut file, temp) = create_temp(real, folder, mode)?;
     attempt.temp = Some(temp.clone());
     reached(Step::TempMade)?;
     let (head, tail) = bytes.split_at(bytes.len() / 2);
@@ -197,18 +215,17 @@ fn replace(
     reached(Step::FolderSynced)
 }
 
-/// Private until the mode of the file that it replaces is known to be set:
-/// settings may hold secrets.
-fn create_temp(real: &Path, folder: &Path, private: bool) -> io::Result<(File, PathBuf)> {
+/// `mode` is what the process's umask is taken from, where the system has one.
+fn create_temp(real: &Path, folder: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
-    if private {
+    {
         use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
+        options.mode(mode);
     }
     #[cfg(not(unix))]
-    let _: bool = private;
+    let _: u32 = mode;
     let stem = format!("{}{}", temp_stem(real), std::process::id());
     for attempt in 0_u32.. {
         let temp = folder.join(format!("{stem}-{attempt}"));
@@ -288,6 +305,24 @@ pub(crate) fn mode(path: &Path) -> Option<u32> {
         let _ = path;
         None
     }
+}
+
+/// Lets everybody run a file who may read it, where the system asks for that.
+pub(crate) fn make_executable(path: &Path) -> Result<(), FileError> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let meta = fs::metadata(path).map_err(FileError::io("read", path))?;
+        let mode = meta.permissions().mode();
+        let wanted = mode | ((mode & 0o444) >> 2);
+        if wanted != mode {
+            fs::set_permissions(path, fs::Permissions::from_mode(wanted))
+                .map_err(FileError::io("make executable", path))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// Only root can give files away; for others the owner is right already, or

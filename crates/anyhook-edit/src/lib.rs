@@ -9,8 +9,8 @@
 //! - **Read back.** A result is returned only after it was parsed again and
 //!   says what was planned; otherwise the edit is refused.
 //!
-//! `edit`, `patch` and `undo` are pure; only `file`, `lock`, `log` and
-//! `session` touch the disk. No agent's name occurs here.
+//! `edit`, `patch` and `undo` are pure; only `file`, `lock`, `log`,
+//! `session` and `placed` touch the disk. No agent's name occurs here.
 
 mod diff;
 mod edit;
@@ -23,6 +23,7 @@ mod log;
 mod node;
 mod patch;
 mod path;
+mod placed;
 mod session;
 mod source;
 mod toml;
@@ -40,5 +41,6 @@ pub use lock::Lock;
 pub use log::InstallLog;
 pub use patch::{Action, Patch, Span, sha256};
 pub use path::Key;
+pub use placed::Placed;
 pub use session::{Change, Draft, Site, Wish};
 pub use undo::{How, Undone, undo, undo_all};

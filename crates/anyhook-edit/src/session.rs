@@ -22,7 +22,7 @@ use crate::source::BOM;
 use crate::undo::{How, undo_all};
 
 /// How long to wait for another process that edits the same file.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A text on which edits are made one after another.
 #[derive(Debug, Clone)]

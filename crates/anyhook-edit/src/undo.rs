@@ -52,7 +52,8 @@ pub fn undo(text: &str, patch: &Patch, ours: &dyn Fn(&Value) -> bool) -> Result<
         return done(text.to_owned(), How::Absent);
     }
     let body = from(text, bom_len(text));
-    let Some(root) = parse(body, patch.format)? else {
+    let format = patch.format.lenient();
+    let Some(root) = parse(body, format)? else {
         return done(text.to_owned(), How::Absent);
     };
     let targets = targets(&root, patch, ours);
@@ -62,7 +63,7 @@ pub fn undo(text: &str, patch: &Patch, ours: &dyn Fn(&Value) -> bool) -> Result<
     let Some(target) = targets.first() else {
         return done(text.to_owned(), How::Absent);
     };
-    let rest = remove_at(body, patch.format, &root, target)?;
+    let rest = remove_at(body, format, &root, target)?;
     done(with_bom(text, &rest), How::Structural)
 }
 
@@ -152,6 +153,7 @@ fn climb_made(root: &Node, target: Vec<Key>, patch: &Patch, limit: usize) -> Vec
 /// Looks for the very bytes of the edit in a changed text. A copy counts when
 /// the text without it says what the text says now, minus one of the targets.
 fn relocate(text: &str, root: &Node, patch: &Patch, targets: &[Vec<Key>]) -> Option<String> {
+    let format = patch.format.lenient();
     let main = patch.spans.iter().max_by_key(|span| span.text.len())?;
     let mut copies: Vec<(usize, usize, Vec<Range<usize>>)> = text
         .match_indices(&main.text)
@@ -165,10 +167,10 @@ fn relocate(text: &str, root: &Node, patch: &Patch, targets: &[Vec<Key>]) -> Opt
     copies.into_iter().find_map(|(_, _, ranges)| {
         let rest = cut(text, ranges);
         let body = from(&rest, bom_len(&rest));
-        let back = parse(body, patch.format).ok()?;
+        let back = parse(body, format).ok()?;
         targets
             .iter()
-            .any(|target| is_rest(patch.format, back.as_ref(), root, target))
+            .any(|target| is_rest(format, back.as_ref(), root, target))
             .then_some(rest)
     })
 }

@@ -17,8 +17,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhook_edit::{
-    FileError, Format, How, InstallLog, Lock, Options, Site, Step, read_text, remove_created,
-    write_atomic, write_watched,
+    FileError, Format, How, InstallLog, Lock, Options, Placed, Site, Step, read_text,
+    remove_created, write_atomic, write_watched,
 };
 use serde_json::json;
 use support::{entry, ours, path};
@@ -231,9 +231,52 @@ fn removing_what_is_gone_already_is_fine() {
     remove_created(&folder.path().join("x"), &[folder.path().join("y")]).unwrap();
 }
 
+#[test]
+fn a_generated_file_comes_and_goes_but_never_over_somebody_elses() {
+    let folder = TempDir::new().unwrap();
+    let placed = Placed {
+        path: folder.path().join("hooks/PreToolUse"),
+        state: folder.path().join("state"),
+        executable: true,
+    };
+    let no = |_: &str| false;
+    placed.install("#!/bin/sh\n", &no).unwrap();
+    placed.install("#!/bin/sh\n# newer\n", &no).unwrap();
+    assert!(
+        placed
+            .install("#!/bin/sh\n# newer\n", &no)
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(placed.uninstall(&no).unwrap().after, None);
+    assert_eq!(names(folder.path()), ["state"]);
+
+    fs::create_dir(folder.path().join("hooks")).unwrap();
+    fs::write(&placed.path, "theirs").unwrap();
+    let error = placed.install("ours", &no).unwrap_err();
+    assert!(matches!(error, FileError::NotOurs(_)));
+    assert!(placed.uninstall(&no).unwrap().is_empty());
+    assert_eq!(fs::read(&placed.path).unwrap(), b"theirs");
+    placed.install("ours", &|text| text == "theirs").unwrap();
+    assert_eq!(fs::read(&placed.path).unwrap(), b"ours");
+}
+
+#[test]
+fn a_comment_where_none_is_allowed_does_not_keep_us_in() {
+    let folder = TempDir::new().unwrap();
+    let mut site = site(&folder, "settings.json");
+    site.format = Format::Json;
+    fs::write(&site.path, "{\"a\": 1}").unwrap();
+    install(&site, "Stop");
+    let text = read_text(&site.path).unwrap().unwrap();
+    fs::write(&site.path, format!("// oops\n{text}")).unwrap();
+    site.uninstall(&[path(&["hooks", "Stop"])], &ours).unwrap();
+    assert_eq!(fs::read(&site.path).unwrap(), b"// oops\n{\"a\": 1}");
+}
+
 #[cfg(unix)]
 mod unix {
-    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 
     use super::*;
 
@@ -246,6 +289,35 @@ mod unix {
             fs::set_permissions(&target, fs::Permissions::from_mode(mode)).unwrap();
             write_atomic(&target, b"new").unwrap();
             assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, mode);
+        }
+    }
+
+    #[test]
+    fn the_owner_stays_where_that_is_allowed() {
+        let folder = TempDir::new().unwrap();
+        let target = folder.path().join("x");
+        fs::write(&target, "old").unwrap();
+        // Refused unless we are root; then the owner is our own and must stay so too.
+        let _refused = chown(&target, Some(12345), Some(12346));
+        let before = fs::metadata(&target).unwrap();
+        write_atomic(&target, b"new").unwrap();
+        let after = fs::metadata(&target).unwrap();
+        assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    }
+
+    #[test]
+    fn a_script_can_be_run_and_a_lost_run_bit_is_mended() {
+        let folder = TempDir::new().unwrap();
+        let placed = Placed {
+            path: folder.path().join("script"),
+            state: folder.path().join("state"),
+            executable: true,
+        };
+        for _ in 0..2 {
+            placed.install("#!/bin/sh\nexit 7\n", &|_| false).unwrap();
+            let status = std::process::Command::new(&placed.path).status().unwrap();
+            assert_eq!(status.code(), Some(7));
+            fs::set_permissions(&placed.path, fs::Permissions::from_mode(0o644)).unwrap();
         }
     }
 
