@@ -29,7 +29,7 @@ pub struct FakeHost {
     /// Where records go, as the engine would write them.
     pub journal: Option<PathBuf>,
     pub takes: Mutex<Duration>,
-    count: AtomicU64,
+    pub count: AtomicU64,
 }
 
 impl HookHost for FakeHost {
@@ -279,7 +279,7 @@ impl Call {
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.headers {
-            text += &format!("{name}: {value}\r\n");
+            text.extend([name, ": ", value, "\r\n"]);
         }
         let mut bytes = (text + "connection: close\r\n\r\n").into_bytes();
         bytes.extend(&self.body);
@@ -294,7 +294,7 @@ impl Call {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         stream.write_all(&self.bytes())?;
-        Reply::read(&mut stream)
+        Reply::read_answer(&mut stream, self.method != "HEAD")
     }
 }
 
@@ -307,6 +307,10 @@ pub struct Reply {
 
 impl Reply {
     pub fn read(stream: &mut impl Read) -> std::io::Result<Self> {
+        Self::read_answer(stream, true)
+    }
+
+    fn read_answer(stream: &mut impl Read, has_body: bool) -> std::io::Result<Self> {
         let mut reader = BufReader::new(stream);
         let broken = || std::io::Error::other("no whole answer");
         let mut line = String::new();
@@ -328,6 +332,7 @@ impl Reply {
         }
         let length: usize = headers
             .get("content-length")
+            .filter(|_| has_body)
             .map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
         reader.read_exact(&mut body)?;
@@ -385,7 +390,7 @@ impl Sse {
             }
             let line = line.trim_end();
             if let Some(text) = line.strip_prefix("id: ") {
-                id = text.to_owned();
+                text.clone_into(&mut id);
             } else if let Some(text) = line.strip_prefix("data: ") {
                 data = Some(serde_json::from_str(text).unwrap());
             } else if line.is_empty() && data.is_some() {
