@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{completions, man, registries, schema, validate};
+use crate::commands::{completions, man, registries, run, schema, validate};
 use crate::render::Terminal;
 
 /// Write an agent hook once. Run it under every coding agent. See what they did.
@@ -24,6 +24,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Validate(validate::Args),
+    Run(run::Args),
     Events(registries::Events),
     Tools(registries::Tools),
     Capabilities(registries::Capabilities),
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
     };
     let terminal = Terminal::from_env();
     let result = match cli.command {
+        Command::Run(args) => return run::run(args),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),

@@ -10,5 +10,16 @@ mod render;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // `run` starts at every tool call of an agent, so it leaves before the
+    // argument parser.
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    let is_run = arguments.next().is_some_and(|command| command == "run");
+    let wants_help = arguments
+        .peek()
+        .is_some_and(|first| first == "--help" || first == "-h");
+    if is_run && !wants_help {
+        let code = anyhook_run::entry::main(arguments);
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
     cli::main()
 }

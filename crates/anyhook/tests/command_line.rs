@@ -126,3 +126,22 @@ fn a_closed_pipe_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
+
+/// An agent must never be stopped by us: the dispatcher takes any argument and
+/// any payload, and does not exit with 2, which would mean "block".
+#[test]
+fn run_leaves_before_the_argument_parser() {
+    use std::process::Stdio;
+    let scratch = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_anyhook"))
+        .args(["run", "--no-such-flag"])
+        .current_dir(scratch.path())
+        .env("ANYHOOK_CONFIG_DIR", scratch.path())
+        .env("ANYHOOK_STATE_DIR", scratch.path())
+        .env("ANYHOOK_MANAGED_DIR", scratch.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_ne!(output.status.code(), Some(2));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("Usage: anyhook"));
+}

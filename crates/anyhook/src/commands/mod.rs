@@ -3,5 +3,6 @@
 pub mod completions;
 pub mod man;
 pub mod registries;
+pub mod run;
 pub mod schema;
 pub mod validate;

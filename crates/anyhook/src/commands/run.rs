@@ -1,0 +1,31 @@
+//! `anyhook run`: what the help, the manual and the completions say of it.
+//!
+//! `main` calls the dispatcher before arguments are parsed; nothing here runs
+//! on that way.
+
+use std::process::ExitCode;
+
+/// Answer an agent's event: its payload on stdin, its answer on stdout
+///
+/// Agents call this; `anyhook install` puts it into their configuration.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  anyhook run --agent claude-code < payload.json")]
+pub struct Args {
+    /// The agent that calls; recognised by the payload when absent
+    #[arg(long)]
+    agent: Option<String>,
+    /// The agent's own name of the event, when the payload does not say
+    #[arg(long)]
+    event: Option<String>,
+}
+
+pub fn run(args: Args) -> ExitCode {
+    let pairs = [("--agent", args.agent), ("--event", args.event)];
+    let arguments = pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), value?]))
+        .flatten()
+        .map(Into::into);
+    let code = anyhook_run::entry::main(arguments);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
