@@ -344,6 +344,12 @@ impl Adapter {
     fn read_atom(&self, part: &str, exact: bool) -> Option<Matcher> {
         let name = unescaped(part);
         if let Some(template) = &self.spec.mcp.server_matcher
+            && !template.contains("{server}")
+            && part == template
+        {
+            return Some(Matcher::mcp(ANY_SERVER, None));
+        }
+        if let Some(template) = &self.spec.mcp.server_matcher
             && let Some((before, after)) = template.split_once("{server}")
             && let Some(server) = part
                 .strip_prefix(before)

@@ -83,13 +83,22 @@ pub fn overlay(base: &mut Value, over: &Value) {
     }
 }
 
-/// Whether a payload has a mark: `/a`, `!/a` (missing), `/a=text`.
+/// Whether a payload has a mark: `/a`, `!/a` (missing), `/a=text`, `/a*=part`.
 pub fn marked(value: &Value, mark: &str) -> bool {
     if let Some(pointer) = mark.strip_prefix('!') {
         return value.pointer(pointer).is_none();
     }
     match mark.split_once('=') {
-        Some((pointer, text)) => value.pointer(pointer).and_then(Value::as_str) == Some(text),
+        Some((pointer, text)) => {
+            let (pointer, part) = match pointer.strip_suffix('*') {
+                Some(pointer) => (pointer, true),
+                None => (pointer, false),
+            };
+            value
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .is_some_and(|found| found == text || (part && found.contains(text)))
+        }
         None => value.pointer(mark).is_some(),
     }
 }

@@ -62,7 +62,10 @@ impl AnswerProfile {
             "any" => true,
             "none" => false,
             "" => exit == 0,
-            list => list.split(',').any(|code| code.trim() == exit.to_string()),
+            list => match list.strip_prefix('!') {
+                Some(except) => except != exit.to_string(),
+                None => list.split(',').any(|code| code.trim() == exit.to_string()),
+            },
         }
     }
 
@@ -229,7 +232,9 @@ impl Adapter {
         }
         self.decide(spec, profile, decision, response, &holes, &mut draft);
 
-        if let Some(input) = rewrite {
+        // Where a rewrite says "allow" beside it, it would undo a deny that an
+        // unanswerable `ask` has become.
+        if let Some(input) = rewrite.filter(|_| decision != Some(Decision::Deny)) {
             holes.insert("updated_input".into(), Value::Object(input));
             draft.add(profile, &profile.rewrite, &holes);
             draft

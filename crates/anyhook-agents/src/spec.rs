@@ -81,7 +81,7 @@ pub struct Detect {
     #[serde(default)]
     pub env: Vec<Str>,
     /// JSON pointers that its payloads have; `!` before one: must be missing;
-    /// `/a=b`: has that text.
+    /// `/a=b`: has that text; `/a*=b`: has a text with that in it.
     #[serde(default)]
     pub payload: Vec<Str>,
     /// The program's name on PATH.
@@ -509,7 +509,8 @@ pub struct McpNames {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerProfile {
-    /// Exit codes at which JSON on stdout is read: `0`, `0,2`, `any`, `none`.
+    /// Exit codes at which JSON on stdout is read: `0`, `0,2`, `!2` (any but 2),
+    /// `any`, `none`.
     #[serde(default)]
     pub reads: Str,
     /// What exit 2 means to the agent: `deny`, `warn`, `ignored`.

@@ -1,7 +1,7 @@
 //! Agent's config → canonical manifest.
 
 use anyhook_model::hook::SPEC;
-use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform};
+use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction};
 use serde_json::{Map, Value, json};
 
 use super::{MANIFEST_PROVIDER_DATA, kept, kept_file, set_handler_field};
@@ -252,6 +252,11 @@ impl Decoder<'_> {
         };
         let mut name = None;
         self.fields(&mut handler, &mut name, &mut rest, &mut data);
+        if let Some(closed) = &self.config.handler.fail_closed
+            && pointer::get(&rest, &closed.at) == Some(&closed.value)
+        {
+            handler.timeout_action = Some(TimeoutAction::Block);
+        }
         if let Some(group) = entry.group {
             self.group(group, entry.joined, &mut data);
         }
@@ -270,14 +275,10 @@ impl Decoder<'_> {
             .and_then(|spec| spec.is.as_deref())
             .or(spec.map(|spec| spec.native.as_ref()))
             .unwrap_or(native);
-        let tool = match &matcher {
-            Some(Matcher::Name(name)) => Some(name.as_str()),
-            _ => None,
-        };
-        let written = adapter
-            .event_for(canonical, tool)
-            .map(|event| event.native.as_ref());
-        if spec.is_some_and(|spec| spec.is.is_some()) && written != Some(native) {
+        if let Some(spec) = spec
+            && spec.is.is_some()
+            && !self.natural(spec)
+        {
             data.insert(kept::EVENT.into(), json!(native));
         }
         let mut provider_data = Map::new();
@@ -300,6 +301,15 @@ impl Decoder<'_> {
             let position = self.hooks.len() - 1;
             self.find(Some(position), "event", format!("`{native}` is an event of {} that is not known here; it is carried for this agent only", adapter.spec.name));
         }
+    }
+
+    /// Whether the canonical event is written as this native one.
+    fn natural(&self, spec: &Event) -> bool {
+        let generic = spec
+            .is
+            .as_deref()
+            .and_then(|canonical| self.adapter.event_for(canonical, None));
+        !spec.read_only && generic.is_none_or(|generic| generic.native == spec.native)
     }
 
     fn matcher(

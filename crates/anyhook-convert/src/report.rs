@@ -1,0 +1,102 @@
+//! What a conversion tells its user.
+
+use anyhook_model::Strategy;
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing is lost that a hook does.
+    Info,
+    /// The hook does less, or does it otherwise.
+    Warning,
+    /// A hook that protects does so less than before.
+    Critical,
+    /// The hook cannot be carried at all, or could never fire.
+    Error,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One thing that the target does not carry, and what was done about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Position of the hook in the source, from 1; absent: the whole file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The manifest's field, such as `handler.env`.
+    pub field: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    pub severity: Severity,
+    pub message: String,
+}
+
+/// Collects the warnings of one hook.
+pub(crate) struct HookReport<'a> {
+    pub warnings: &'a mut Vec<Warning>,
+    pub hook: usize,
+    pub name: Option<String>,
+}
+
+impl HookReport<'_> {
+    pub fn say(&mut self, severity: Severity, field: &str, message: impl Into<String>) {
+        self.push(severity, field, None, None, message.into());
+    }
+
+    pub fn capability(
+        &mut self,
+        severity: Severity,
+        field: &str,
+        capability: &'static str,
+        strategy: Strategy,
+        message: impl Into<String>,
+    ) {
+        self.push(severity, field, Some(capability), Some(strategy), message.into());
+    }
+
+    fn push(
+        &mut self,
+        severity: Severity,
+        field: &str,
+        capability: Option<&'static str>,
+        strategy: Option<Strategy>,
+        message: String,
+    ) {
+        self.warnings.push(Warning {
+            hook: Some(self.hook),
+            name: self.name.clone(),
+            field: field.to_owned(),
+            capability,
+            strategy,
+            severity,
+            message,
+        });
+    }
+}
+
+/// A warning about the whole file.
+pub(crate) fn about_file(severity: Severity, field: &str, message: impl Into<String>) -> Warning {
+    Warning {
+        hook: None,
+        name: None,
+        field: field.to_owned(),
+        capability: None,
+        strategy: None,
+        severity,
+        message: message.into(),
+    }
+}

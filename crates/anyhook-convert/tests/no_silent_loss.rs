@@ -1,0 +1,191 @@
+//! No silent loss: whatever a generated manifest says, a conversion carries it,
+//! names it in a warning, or gives no output at all.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use anyhook_agents::Adapter;
+use anyhook_convert::{ConvertError, Options, Severity, Source, Target, convert};
+use anyhook_model::hook::SPEC;
+use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction, registry};
+use proptest::option;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["\\./[a-z]{1,8}\\.sh", Just("echo 'it''s' // a \"test\"".to_owned()), Just("node \"$X/hook.js\" --deny=é".to_owned())]
+}
+
+fn atom() -> impl Strategy<Value = Matcher> {
+    let tools: Vec<&'static str> = registry::TOOLS.iter().map(|tool| tool.name).collect();
+    prop_oneof![
+        6 => prop::sample::select(tools).prop_map(|name| Matcher::Name(name.into())),
+        1 => Just(Matcher::Name("CustomTool".into())),
+        1 => Just(Matcher::pattern("file_(read|write)")),
+        1 => Just(Matcher::pattern("^mcp__.*")),
+        2 => ("[a-z]{2,6}(-[a-z]{2,4})?", option::of("[a-z]{2,6}_[a-z]{2,6}")).prop_map(|(server, tool)| Matcher::mcp(server, tool)),
+    ]
+}
+
+fn matcher() -> impl Strategy<Value = Option<Matcher>> {
+    prop_oneof![
+        2 => Just(None),
+        4 => atom().prop_map(Some),
+        2 => prop::collection::vec(atom(), 1..4).prop_map(|items| Some(Matcher::Any(items))),
+    ]
+}
+
+fn object(key: &'static str) -> impl Strategy<Value = Map<String, Value>> {
+    prop_oneof![3 => Just(Map::new()), 1 => Just(json!({key: "some value"}).as_object().cloned().unwrap())]
+}
+
+fn handler() -> impl Strategy<Value = Handler> {
+    let kind = prop::sample::select(vec![HandlerKind::Command, HandlerKind::Command, HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent]);
+    let platform = (option::of(text()), option::of(text()), option::of(text())).prop_map(|(windows, linux, osx)| Platform { windows, linux, osx, extra: Map::new() });
+    let platform = prop_oneof![3 => Just(Platform::default()), 1 => platform];
+    let timeout = prop_oneof![2 => Just(None), 2 => (1u32..900).prop_map(|secs| Some(f64::from(secs))), 1 => Just(Some(0.0)), 1 => Just(Some(1.5))];
+    let action = prop::sample::select(vec![None, None, Some(TimeoutAction::Warn), Some(TimeoutAction::Block)]);
+    let dialect = prop::sample::select(vec![None, None, Some("canonical"), Some("claude-code"), Some("cursor")]);
+    (kind, text(), platform, timeout, action, any::<bool>(), object("KEY"), object("extra_field"), option::of("[a-z ]{1,9}"), dialect).prop_map(
+        |(kind, command, platform, timeout, timeout_action, is_async, env, extra, status_message, dialect)| {
+            let mut handler = Handler { kind, timeout, timeout_action, is_async, status_message, extra, dialect: dialect.map(str::to_owned), ..Handler::default() };
+            match kind {
+                HandlerKind::Command => {
+                    handler.command = Some(command);
+                    handler.platform = platform;
+                    handler.cwd = env.contains_key("KEY").then(|| "sub".to_owned());
+                    handler.env = env;
+                }
+                HandlerKind::Http => {
+                    handler.url = Some("https://example.com/hook?a=1//b".into());
+                    if !env.is_empty() {
+                        handler.headers = json!({"Authorization": "Bearer $TOKEN"}).as_object().cloned().unwrap();
+                        handler.allowed_env_vars = vec!["TOKEN".into()];
+                    }
+                }
+                HandlerKind::Prompt | HandlerKind::Agent => {
+                    handler.prompt = Some(command);
+                    handler.model = (!env.is_empty()).then(|| "small".to_owned());
+                }
+            }
+            handler
+        },
+    )
+}
+
+fn hook() -> impl Strategy<Value = Hook> {
+    let events: Vec<&'static str> = registry::EVENTS.iter().map(|event| event.name).collect();
+    let degradation = prop_oneof![
+        3 => Just(Map::new()),
+        1 => (prop::sample::select(registry::CAPABILITIES.iter().map(|one| one.name).collect::<Vec<_>>()), prop::sample::select(vec!["block", "warn", "exclude"]))
+            .prop_map(|(capability, strategy)| json!({capability: strategy}).as_object().cloned().unwrap()),
+    ];
+    let capabilities = prop_oneof![4 => Just(Vec::new()), 1 => Just(vec!["input_rewrite".to_owned()])];
+    let provider_data = prop_oneof![
+        4 => Just(Map::new()),
+        1 => Just(json!({"windsurf": {"show_output": true, "working_directory": "../../etc", "command": "evil"}, "cursor": {"failClosed": true}}).as_object().cloned().unwrap()),
+    ];
+    (prop::sample::select(events), matcher(), handler(), any::<bool>(), option::of("[a-z]{1,6}"), degradation, capabilities, provider_data, object("x-note")).prop_map(
+        |(event, matcher, handler, blocking, name, degradation, capabilities, provider_data, extra)| Hook {
+            name,
+            event: event.to_owned(),
+            matcher,
+            handler,
+            blocking,
+            degradation,
+            capabilities,
+            provider_data,
+            extra,
+        },
+    )
+}
+
+fn manifest() -> impl Strategy<Value = Manifest> {
+    (prop::collection::vec(hook(), 1..6), object("$schema")).prop_map(|(hooks, extra)| Manifest { spec: SPEC.into(), hooks, extra })
+}
+
+/// Agents whose config is a document.
+fn targets() -> impl Iterator<Item = &'static Adapter> {
+    anyhook_agents::all()
+}
+
+fn check(source: &Source, adapter: &'static Adapter) -> Result<(), TestCaseError> {
+    let name = &adapter.spec.id;
+    let (warnings, document) = match convert(source, Target::Agent { adapter, variant: None }, &Options::default()) {
+        Ok(conversion) => (conversion.warnings, conversion.document),
+        Err(ConvertError::NothingLeft { warnings }) => (warnings, Value::Null),
+        Err(ConvertError::Unfaithful { differences, warnings }) => {
+            return Err(TestCaseError::fail(format!("{name}: {differences:#?}\n{warnings:#?}\n{}", serde_json::to_string_pretty(&source.manifest).unwrap())));
+        }
+    };
+    // A protecting hook is never weakened below the highest severity.
+    let text = document.to_string();
+    for (index, hook) in source.manifest.hooks.iter().enumerate().filter(|(_, hook)| hook.blocking) {
+        let there = [&hook.handler.command, &hook.handler.url, &hook.handler.prompt]
+            .into_iter()
+            .flatten()
+            .any(|what| text.contains(serde_json::to_string(what).unwrap().trim_matches('"')) || text.contains("BLOCKED"));
+        let told = warnings.iter().any(|warning| warning.hook == Some(index + 1) && warning.severity >= Severity::Critical);
+        prop_assert!(there || told, "{name}: blocking hook {} is gone without a word of weight: {warnings:#?}", index + 1);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn canonical_to_every_agent(manifest in manifest()) {
+        let source = Source::canonical(manifest);
+        for adapter in targets() {
+            check(&source, adapter)?;
+        }
+    }
+
+    /// What one agent's file says is carried to every other, or named.
+    #[test]
+    fn every_agent_to_every_other(manifest in manifest()) {
+        let canonical = Source::canonical(manifest);
+        for from in targets() {
+            let Ok(first) = convert(&canonical, Target::Agent { adapter: from, variant: None }, &Options::default()) else { continue };
+            let source = Source::decode(from, &first.document, None);
+            for to in targets() {
+                check(&source, to)?;
+            }
+            let again = convert(&source, Target::Agent { adapter: from, variant: None }, &Options::default());
+            let again = again.map_err(|error| TestCaseError::fail(format!("{}: {error:?}", from.spec.id)))?;
+            prop_assert_eq!(again.document, first.document, "{} to itself", from.spec.id);
+        }
+    }
+
+    /// Decoders survive any JSON.
+    #[test]
+    fn decoders_never_panic(document in arbitrary_json()) {
+        for adapter in targets() {
+            let source = Source::decode(adapter, &document, None);
+            let _ = convert(&source, Target::Agent { adapter, variant: None }, &Options::default());
+            for variant in adapter.spec.config.variant.keys() {
+                let _ = Source::decode(adapter, &document, Some(variant));
+            }
+            let _ = adapter.decode(&document, None);
+        }
+        let _ = anyhook_convert::detect(None, &document);
+    }
+}
+
+fn arbitrary_json() -> impl Strategy<Value = Value> {
+    let keys = prop::sample::select(vec!["hooks", "PreToolUse", "matcher", "command", "type", "preToolUse", "pre_run_command", "version", "trigger", "action", "timeout", "x"]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z|^$(.*)@/]{0,12}".prop_map(Value::from),
+        Just(json!("command")),
+    ];
+    leaf.prop_recursive(6, 48, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|pairs| Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
+        ]
+    })
+}
