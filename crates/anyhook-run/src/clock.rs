@@ -3,6 +3,7 @@
 //! A time-zone database would cost more than everything else at start-up, so
 //! times are UTC and formatted here.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970.
@@ -60,15 +61,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 /// A version 7 UUID: unique, and sorting by time.
 pub fn uuid(ms: u64) -> String {
-    let mut random = [0_u8; 16];
-    if getrandom::fill(&mut random).is_err() {
-        // Without randomness the process and the fine clock must do.
-        let nanos = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos());
-        random = (nanos ^ (u128::from(std::process::id()) << 64)).to_be_bytes();
-    }
-    let random = u128::from_be_bytes(random);
+    // The standard library's hashing keys are random per process, and are the
+    // cheapest randomness there is: no file is opened, no crate is needed.
+    let keys = RandomState::new();
+    let half = |n: u8| u128::from(keys.hash_one((ms, std::process::id(), n)));
+    let random = (half(0) << 64) | half(1);
     let bits = (u128::from(ms) << 80)
         | (0x7 << 76)
         | (random & (0xfff << 64))

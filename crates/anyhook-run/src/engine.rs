@@ -24,12 +24,12 @@ use crate::exec::Cancel;
 use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
-use crate::plan::{Loaded, Planned, Verdict};
+use crate::plan::{self, Loaded, Planned, Verdict};
 use crate::policy::Rulebook;
 use crate::supervise;
 use crate::trust::{TrustStore, hash};
 
-/// Marks of what was told are kept so long.
+/// Small files of ours are kept so long.
 const KEEP_MARKS: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug, Clone)]
@@ -50,6 +50,8 @@ pub struct Options {
     pub cancel: Option<Cancel>,
     /// The agent's process, to recognise an event that it delivers twice.
     pub parent: Option<u32>,
+    /// Nobody else works in this process: hooks start faster.
+    pub owns_process: bool,
 }
 
 /// What an event came to.
@@ -164,7 +166,7 @@ impl Engine {
         let rules = Rulebook::load(&policies, &mut troubles);
         let loaded = manifests
             .into_iter()
-            .filter_map(|source| Loaded::new(source, &self.trust, self.trust_all, &mut troubles))
+            .filter_map(|source| Loaded::new(source, self, &mut troubles))
             .collect();
         (loaded, rules, troubles)
     }
@@ -222,7 +224,7 @@ impl Engine {
     }
 
     fn forget_old_marks(&self) {
-        for folder in ["told", "claims"] {
+        for folder in ["told", "claims", plan::CACHE] {
             let entries = std::fs::read_dir(self.dirs.state.join(folder));
             for entry in entries.into_iter().flatten().flatten() {
                 let modified = entry.metadata().and_then(|data| data.modified());
@@ -355,6 +357,7 @@ impl Work<'_> {
             dirs: &self.engine.dirs,
             cancel: self.options.cancel.as_ref(),
             fail_closed,
+            owns_process: self.options.owns_process,
         };
         let ran = handler::run(planned, &self.event, context);
         self.handled.runs.push(ran.record(planned));

@@ -89,6 +89,7 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
     let cancel = listen_for_signals();
     let options = Options {
         cancel: cancel.clone(),
+        owns_process: true,
         #[cfg(unix)]
         parent: Some(std::os::unix::process::parent_id()),
         #[cfg(not(unix))]

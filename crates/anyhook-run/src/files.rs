@@ -17,7 +17,8 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     create_private_dir(folder)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let draft = folder.join(format!(".{name}.{}", std::process::id()));
+    let writer = (std::process::id(), std::thread::current().id());
+    let draft = folder.join(format!(".{name}.{writer:?}"));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

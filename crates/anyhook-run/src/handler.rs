@@ -26,6 +26,8 @@ pub struct Context<'a> {
     pub dirs: &'a Dirs,
     pub cancel: Option<&'a Cancel>,
     pub fail_closed: bool,
+    /// See [`Job::owns_process`].
+    pub owns_process: bool,
 }
 
 /// What a hook came to.
@@ -230,6 +232,7 @@ fn execute(
     exec::run(&Job {
         launch: Launch::prepare(command, place),
         cwd,
+        owns_process: context.owns_process,
         env,
         stdin: &payload.stdin,
         timeout: plan::timeout(handler),

@@ -13,8 +13,13 @@ use anyhook_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::discover::{Source, Trouble};
+use crate::engine::Engine;
+use crate::files;
 use crate::policy::Rulebook;
-use crate::trust::{self, Consent, Distrust, TrustStatus, TrustStore};
+use crate::trust::{self, Consent, Distrust, TrustStatus};
+
+/// Folder of the parsed manifests, in the state folder.
+pub const CACHE: &str = "plans";
 
 /// A hook with all that running it needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -61,30 +66,21 @@ enum Trust {
 
 impl Loaded {
     /// Reads a manifest; it is `None` when that is a trouble.
-    pub fn new(
-        source: Source,
-        store: &TrustStore,
-        trust_all: bool,
-        troubles: &mut Vec<Trouble>,
-    ) -> Option<Self> {
+    pub fn new(source: Source, engine: &Engine, troubles: &mut Vec<Trouble>) -> Option<Self> {
+        let sha256 = trust::hash(source.text.as_bytes());
         let trust = match source.scope {
-            _ if trust_all => Trust::Whole,
+            _ if engine.trust_all => Trust::Whole,
             Scope::Managed | Scope::User => match trust::by_place(&source.path) {
                 TrustStatus::Trusted => Trust::Whole,
                 TrustStatus::Untrusted(why) => Trust::None(why),
             },
-            Scope::Project => match store.get(&source.path) {
+            Scope::Project => match engine.trust.get(&source.path) {
                 None => Trust::None(Distrust::Never),
-                Some(consent) if consent.covers_manifest(&source.text) => Trust::Consent(consent),
+                Some(consent) if consent.sha256 == sha256 => Trust::Consent(consent),
                 Some(_) => Trust::None(Distrust::Changed(vec![source.path.clone()])),
             },
         };
-        let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
-        let (manifest, findings) = parse::manifest(&source.text, format, &Vocabulary::default());
-        let Some(manifest) = manifest else {
-            troubles.push(broken(&source, &findings));
-            return None;
-        };
+        let manifest = read(&source, &engine.dirs.state, &sha256, troubles)?;
         Some(Self {
             source,
             manifest,
@@ -152,6 +148,32 @@ impl Loaded {
             Err(refusal) => Verdict::Refused(refusal),
         }
     }
+}
+
+/// The parsed manifest, kept by the content that it was parsed from: reading it
+/// again is several times faster than YAML and all its checks.
+fn read(
+    source: &Source,
+    state: &Path,
+    sha256: &str,
+    troubles: &mut Vec<Trouble>,
+) -> Option<Manifest> {
+    let version = env!("CARGO_PKG_VERSION");
+    let kept = state.join(CACHE).join(format!("{sha256}-{version}.json"));
+    let cached = std::fs::read(&kept).ok();
+    if let Some(manifest) = cached.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return Some(manifest);
+    }
+    let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
+    let (manifest, findings) = parse::manifest(&source.text, format, &Vocabulary::default());
+    match &manifest {
+        Some(manifest) => {
+            let bytes = serde_json::to_vec(manifest).unwrap_or_default();
+            let _ = files::replace(&kept, &bytes);
+        }
+        None => troubles.push(broken(source, &findings)),
+    }
+    manifest
 }
 
 /// Whether a hook runs for an event.

@@ -50,6 +50,7 @@ pub fn supervise(engine: &Engine, task: &[u8]) -> Result<(), String> {
         dirs: &engine.dirs,
         cancel: None,
         fail_closed: false,
+        owns_process: true,
     };
     let ran = handler::run(&task.planned, &task.event, context);
     let mut record = new_record(RecordKind::AsyncEnd, &task.event);

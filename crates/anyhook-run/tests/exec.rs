@@ -47,6 +47,7 @@ impl Scratch {
         exec::run(&Job {
             launch: Launch::prepare(command, place),
             cwd: self.path().to_owned(),
+            owns_process: false,
             env: vec![("MARK".to_owned(), "here".to_owned())],
             stdin,
             timeout,
@@ -258,6 +259,7 @@ fn a_working_directory_that_is_gone() {
     let ended = exec::run(&Job {
         launch: Launch::Shell("true".to_owned()),
         cwd: cwd.clone(),
+        owns_process: false,
         env: Vec::new(),
         stdin: b"",
         timeout: LONG,

@@ -35,6 +35,9 @@ pub const DRAIN: Duration = Duration::from_millis(500);
 pub struct Job<'a> {
     pub launch: Launch,
     pub cwd: PathBuf,
+    /// Nobody else works in this process, so that it may itself go to `cwd`:
+    /// a child that need not is started several times faster.
+    pub owns_process: bool,
     pub env: Vec<(String, String)>,
     pub stdin: &'a [u8],
     pub timeout: Duration,

@@ -75,9 +75,12 @@ pub fn run(job: &Job<'_>) -> Ended {
 }
 
 fn spawn(job: &Job<'_>) -> Result<Child, String> {
+    let is_there = job.owns_process && std::env::set_current_dir(&job.cwd).is_ok();
     let prepare = |mut command: Command| {
+        if !is_there {
+            command.current_dir(&job.cwd);
+        }
         command
-            .current_dir(&job.cwd)
             .envs(job.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
