@@ -355,9 +355,17 @@ impl Adapter {
                 .strip_prefix(before)
                 .and_then(|rest| rest.strip_suffix(after))
             && !server.is_empty()
-            && let Some(server) = unescaped(server)
+            && let Some(server) = (server == ".*").then(|| ANY_SERVER.to_owned()).or_else(|| unescaped(server))
         {
             return Some(Matcher::mcp(server, None));
+        }
+        let any_server = self.spec.mcp.format.replace("{server}", ".*");
+        if any_server != self.spec.mcp.format
+            && let Some((before, after)) = any_server.split_once("{tool}")
+            && let Some(tool) = part.strip_prefix(before).and_then(|rest| rest.strip_suffix(after))
+            && let Some(tool) = unescaped(tool)
+        {
+            return Some(Matcher::mcp(ANY_SERVER, Some(tool)));
         }
         if let Some(template) = &self.spec.mcp.tool_matcher
             && let Some((before, after)) = template.split_once("{tool}")
