@@ -20,6 +20,10 @@ pub enum Note {
     Literal(String),
     /// The target's matcher fires for more than was asked.
     Widened(String),
+    /// The combined name could be that of another server's tool.
+    Ambiguous(String),
+    /// A server is spelled otherwise there.
+    Renamed { server: String, written: String },
     /// A regular expression was read as the list of tools that it matches.
     Enumerated { pattern: String, tools: Vec<String> },
     /// A regular expression over other names was copied.
@@ -159,7 +163,13 @@ impl Adapter {
                 &plain(tool),
             )));
         } else if let Some(tool) = tool.filter(|_| !names.format.is_empty()) {
-            atoms.push(Atom::Exact(fill_mcp(&names.format, &written, tool)));
+            let name = fill_mcp(&names.format, &written, tool);
+            if self.read_atom(&name, true)
+                != Some(Matcher::mcp(written.clone(), Some(tool.to_owned())))
+            {
+                notes.push(Note::Ambiguous(name.clone()));
+            }
+            atoms.push(Atom::Exact(name));
         } else if let Some(template) = &names.server_matcher {
             atoms.push(Atom::Regex(fill_mcp(template, &plain(&written), "")));
         } else {
@@ -170,6 +180,12 @@ impl Adapter {
             Some(_) => names.tool_matcher.as_ref().unwrap_or(&names.format),
             None => names.server_matcher.as_ref().unwrap_or(&names.format),
         };
+        if written != server && template.contains("{server}") {
+            notes.push(Note::Renamed {
+                server: server.to_owned(),
+                written: written.clone(),
+            });
+        }
         if !template.contains("{server}") {
             let kept = tool.map_or_else(
                 || "any MCP tool".to_owned(),
@@ -355,14 +371,18 @@ impl Adapter {
                 .strip_prefix(before)
                 .and_then(|rest| rest.strip_suffix(after))
             && !server.is_empty()
-            && let Some(server) = (server == ".*").then(|| ANY_SERVER.to_owned()).or_else(|| unescaped(server))
+            && let Some(server) = (server == ".*")
+                .then(|| ANY_SERVER.to_owned())
+                .or_else(|| unescaped(server))
         {
             return Some(Matcher::mcp(server, None));
         }
         let any_server = self.spec.mcp.format.replace("{server}", ".*");
         if any_server != self.spec.mcp.format
             && let Some((before, after)) = any_server.split_once("{tool}")
-            && let Some(tool) = part.strip_prefix(before).and_then(|rest| rest.strip_suffix(after))
+            && let Some(tool) = part
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after))
             && let Some(tool) = unescaped(tool)
         {
             return Some(Matcher::mcp(ANY_SERVER, Some(tool)));

@@ -17,21 +17,35 @@ pub(crate) fn reason(capability: &str, what: &str) -> String {
             "BLOCKED: input_rewrite capability required but not supported by this provider. The hook {what} sanitizes tool input, which cannot be applied without input_rewrite support. Allowing unmodified input would create a false sense of security."
         );
     }
-    format!("BLOCKED: {capability} capability required but not supported by this provider. The hook {what} cannot run without it, and its author wants a block in its place.")
+    format!(
+        "BLOCKED: {capability} capability required but not supported by this provider. The hook {what} cannot run without it, and its author wants a block in its place."
+    )
 }
 
 /// A shell command that denies. `tools`: the native names for which it does so,
 /// where the target's config cannot say it.
-pub(crate) fn command(adapter: &Adapter, native_event: &str, reason: &str, tools: Option<&[String]>) -> String {
+pub(crate) fn command(
+    adapter: &Adapter,
+    native_event: &str,
+    reason: &str,
+    tools: Option<&[String]>,
+) -> String {
     let event = HookEvent {
         source: adapter.spec.id.to_string(),
         native_event: native_event.to_owned(),
         ..HookEvent::default()
     };
-    let rendered = adapter.render(&event, &HookResponse::deny(reason), RenderOptions::default());
+    let rendered = adapter.render(
+        &event,
+        &HookResponse::deny(reason),
+        RenderOptions::default(),
+    );
     let mut parts = Vec::new();
     if !rendered.stdout.is_empty() {
-        parts.push(format!("printf '%s\\n' {}", quoted(rendered.stdout.trim_end())));
+        parts.push(format!(
+            "printf '%s\\n' {}",
+            quoted(rendered.stdout.trim_end())
+        ));
     }
     if !rendered.stderr.is_empty() {
         parts.push(format!("echo {} >&2", quoted(rendered.stderr.trim_end())));

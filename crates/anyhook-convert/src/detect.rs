@@ -17,24 +17,54 @@ pub struct Guess {
 pub fn detect(path: Option<&str>, document: &Value) -> Option<Guess> {
     let spec = document.get("spec").and_then(Value::as_str);
     if let Some(spec) = spec.filter(|spec| spec.starts_with("hooks/")) {
-        return Some(Guess { agent: None, variant: None, why: format!("`spec` is `{spec}`") });
+        return Some(Guess {
+            agent: None,
+            variant: None,
+            why: format!("`spec` is `{spec}`"),
+        });
     }
     let mut best: Option<(usize, Guess)> = None;
     for adapter in anyhook_agents::all() {
-        let named = path.and_then(|path| adapter.spec.files.iter().find(|file| path_fits(path, &file.path)));
+        let named = path.and_then(|path| {
+            adapter
+                .spec
+                .files
+                .iter()
+                .find(|file| path_fits(path, &file.path))
+        });
         if let Some(file) = named {
             let variant = file.variant.as_deref();
             let score = 100 + shape_score(adapter, adapter.config(variant), document);
             let why = format!("the path is that of {}", adapter.spec.name);
-            keep(&mut best, score, Guess { agent: Some(adapter), variant, why });
+            keep(
+                &mut best,
+                score,
+                Guess {
+                    agent: Some(adapter),
+                    variant,
+                    why,
+                },
+            );
         }
         let main = &adapter.spec.config;
-        let variants = std::iter::once((None, main)).chain(main.variant.iter().map(|(name, config)| (Some(name.as_ref()), config)));
+        let variants = std::iter::once((None, main)).chain(
+            main.variant
+                .iter()
+                .map(|(name, config)| (Some(name.as_ref()), config)),
+        );
         for (variant, config) in variants {
             let score = shape_score(adapter, config, document);
             if score > 0 {
                 let why = format!("its events and fields are those of {}", adapter.spec.name);
-                keep(&mut best, score, Guess { agent: Some(adapter), variant, why });
+                keep(
+                    &mut best,
+                    score,
+                    Guess {
+                        agent: Some(adapter),
+                        variant,
+                        why,
+                    },
+                );
             }
         }
     }
@@ -50,26 +80,46 @@ fn keep(best: &mut Option<(usize, Guess)>, score: usize, guess: Guess) {
 /// Whether `path` ends as the agent's file does. `*` stands for one name.
 fn path_fits(path: &str, pattern: &str) -> bool {
     let path: Vec<&str> = path.split(['/', '\\']).collect();
-    let pattern: Vec<&str> = pattern.trim_start_matches("~/").trim_start_matches('/').split('/').collect();
+    let pattern: Vec<&str> = pattern
+        .trim_start_matches("~/")
+        .trim_start_matches('/')
+        .split('/')
+        .collect();
     if pattern.len() < 2 || path.len() < pattern.len() {
         return false;
     }
-    path.iter().rev().zip(pattern.iter().rev()).all(|(part, wanted)| match wanted.split_once('*') {
-        Some((before, after)) => part.starts_with(before) && part.ends_with(after),
-        None => part == wanted,
-    })
+    path.iter()
+        .rev()
+        .zip(pattern.iter().rev())
+        .all(|(part, wanted)| match wanted.split_once('*') {
+            Some((before, after)) => part.starts_with(before) && part.ends_with(after),
+            None => part == wanted,
+        })
 }
 
 /// How much of a document an agent would understand.
 fn shape_score(adapter: &Adapter, config: &Config, document: &Value) -> usize {
-    let root = if config.root.is_empty() { Some(document) } else { document.pointer(&config.root) };
-    let preamble = config.preamble.iter().filter(|(key, value)| document.get(key) == Some(value)).count();
+    let root = if config.root.is_empty() {
+        Some(document)
+    } else {
+        document.pointer(&config.root)
+    };
+    let preamble = config
+        .preamble
+        .iter()
+        .filter(|(key, value)| document.get(key) == Some(value))
+        .count();
     let score = match (root, config.shape) {
         (Some(Value::Object(map)), Shape::Grouped | Shape::Flat) => {
             let mut score = 0;
             for (key, entries) in map {
-                let known = adapter.spec.events.iter().any(|event| event.native == *key || event.aliases.iter().any(|alias| alias == key));
-                let grouped = entries.as_array().and_then(|entries| entries.first()).is_some_and(|entry| entry.get("hooks").is_some());
+                let known = adapter.spec.events.iter().any(|event| {
+                    event.native == *key || event.aliases.iter().any(|alias| alias == key)
+                });
+                let grouped = entries
+                    .as_array()
+                    .and_then(|entries| entries.first())
+                    .is_some_and(|entry| entry.get("hooks").is_some());
                 if known {
                     score += 4 + usize::from(grouped == (config.shape == Shape::Grouped)) * 2;
                     score += handler_score(adapter, config, entries);
@@ -79,11 +129,24 @@ fn shape_score(adapter: &Adapter, config: &Config, document: &Value) -> usize {
         }
         (Some(Value::Array(items)), Shape::List) => {
             let at = config.event_at.as_deref().unwrap_or("/event");
-            items.iter().filter(|item| item.pointer(at).and_then(Value::as_str).is_some_and(|name| knows(adapter, config, name))).count() * 6
+            items
+                .iter()
+                .filter(|item| {
+                    item.pointer(at)
+                        .and_then(Value::as_str)
+                        .is_some_and(|name| knows(adapter, config, name))
+                })
+                .count()
+                * 6
         }
         (Some(single), Shape::Single) => {
             let at = config.event_at.as_deref().unwrap_or("/event");
-            usize::from(single.pointer(at).and_then(Value::as_str).is_some_and(|name| knows(adapter, config, name))) * 6
+            usize::from(
+                single
+                    .pointer(at)
+                    .and_then(Value::as_str)
+                    .is_some_and(|name| knows(adapter, config, name)),
+            ) * 6
         }
         _ => 0,
     };
@@ -91,16 +154,27 @@ fn shape_score(adapter: &Adapter, config: &Config, document: &Value) -> usize {
 }
 
 fn knows(adapter: &Adapter, config: &Config, name: &str) -> bool {
-    adapter.event_by_native(name).is_some() || config.event_names.values().any(|spelled| spelled == name)
+    adapter.event_by_native(name).is_some()
+        || config.event_names.values().any(|spelled| spelled == name)
 }
 
 fn handler_score(adapter: &Adapter, config: &Config, entries: &Value) -> usize {
     let mut score = 0;
     for entry in entries.as_array().into_iter().flatten() {
         let handler = entry.pointer("/hooks/0").unwrap_or(entry);
-        score += config.handler.fields.iter().filter(|field| handler.pointer(&field.at).is_some()).count();
-        let matcher = entry.pointer(&config.matcher.at).and_then(Value::as_str).unwrap_or_default();
-        let names = matcher.split('|').filter(|name| adapter.spec.tools.iter().any(|tool| tool.native == *name));
+        score += config
+            .handler
+            .fields
+            .iter()
+            .filter(|field| handler.pointer(&field.at).is_some())
+            .count();
+        let matcher = entry
+            .pointer(&config.matcher.at)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let names = matcher
+            .split('|')
+            .filter(|name| adapter.spec.tools.iter().any(|tool| tool.native == *name));
         score += names.count() * 2;
     }
     score

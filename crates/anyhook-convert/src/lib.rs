@@ -105,7 +105,11 @@ pub struct Options<'a> {
 }
 
 /// Stages 2 to 4.
-pub fn convert(source: &Source, target: Target, options: &Options<'_>) -> Result<Conversion, ConvertError> {
+pub fn convert(
+    source: &Source,
+    target: Target,
+    options: &Options<'_>,
+) -> Result<Conversion, ConvertError> {
     match target {
         Target::Canonical => Ok(to_canonical(source, options)),
         Target::Agent { adapter, variant } => to_agent(source, adapter, variant, options),
@@ -147,12 +151,20 @@ fn to_agent(
 ) -> Result<Conversion, ConvertError> {
     let mut warnings = source.warnings.clone();
     let validated = validate::validate(source, adapter, variant, options, &mut warnings);
-    let carried = validated.iter().filter(|hook| !hook.placements.is_empty()).count();
-    let own = source.agent.is_some_and(|agent| agent.spec.id == adapter.spec.id);
+    let carried = validated
+        .iter()
+        .filter(|hook| !hook.placements.is_empty())
+        .count();
+    let own = source
+        .agent
+        .is_some_and(|agent| agent.spec.id == adapter.spec.id);
     if carried == 0 && !(own && source.manifest.hooks.is_empty()) {
         return Err(ConvertError::NothingLeft { warnings });
     }
-    let placements: Vec<Placement> = validated.iter().flat_map(|hook| hook.placements.clone()).collect();
+    let placements: Vec<Placement> = validated
+        .iter()
+        .flat_map(|hook| hook.placements.clone())
+        .collect();
     let document = adapter.encode_config(&source.manifest, &placements, variant);
     let differences = verify::verify(source, adapter, variant, &document, &validated, &warnings);
     if differences.is_empty() {
@@ -162,6 +174,9 @@ fn to_agent(
             carried,
         })
     } else {
-        Err(ConvertError::Unfaithful { differences, warnings })
+        Err(ConvertError::Unfaithful {
+            differences,
+            warnings,
+        })
     }
 }

@@ -9,15 +9,23 @@ use crate::deny::quoted;
 /// `curl` does the same POST. Header variables are expanded by the shell, and
 /// only those that the handler allows.
 pub(crate) fn command(handler: &Handler) -> String {
-    let timeout = handler.timeout.filter(|timeout| *timeout > 0.0).unwrap_or(DEFAULT_TIMEOUT_SECS);
+    let timeout = handler
+        .timeout
+        .filter(|timeout| *timeout > 0.0)
+        .unwrap_or(DEFAULT_TIMEOUT_SECS);
     let mut parts = vec![
         "curl -sS --fail".to_owned(),
         format!("--max-time {timeout}"),
         "-H 'Content-Type: application/json'".to_owned(),
     ];
     for (name, value) in &handler.headers {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        parts.push(format!("-H {}", header(name, &value, &handler.allowed_env_vars)));
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        parts.push(format!(
+            "-H {}",
+            header(name, &value, &handler.allowed_env_vars)
+        ));
     }
     parts.push("--data-binary @-".to_owned());
     parts.push(quoted(handler.url.as_deref().unwrap_or_default()));
@@ -33,9 +41,15 @@ fn header(name: &str, value: &str, allowed: &[String]) -> String {
         let after = after.strip_prefix('$').unwrap_or_default();
         let braced = after.strip_prefix('{');
         let body = braced.unwrap_or(after);
-        let end = body.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(body.len());
+        let end = body
+            .find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+            .unwrap_or(body.len());
         let (variable, tail) = body.split_at(end);
-        let tail = if braced.is_some() { tail.strip_prefix('}').unwrap_or(tail) } else { tail };
+        let tail = if braced.is_some() {
+            tail.strip_prefix('}').unwrap_or(tail)
+        } else {
+            tail
+        };
         if allowed.iter().any(|one| one == variable) {
             out.push_str("${");
             out.push_str(variable);
@@ -61,7 +75,12 @@ fn escape_into(out: &mut String, text: &str) {
 
 /// Whether a header needs a variable that it may not have.
 pub(crate) fn refused_variables(handler: &Handler) -> bool {
-    handler.headers.values().filter_map(Value::as_str).any(|value| value.contains('$')) && handler.allowed_env_vars.is_empty()
+    handler
+        .headers
+        .values()
+        .filter_map(Value::as_str)
+        .any(|value| value.contains('$'))
+        && handler.allowed_env_vars.is_empty()
 }
 
 #[cfg(test)]
@@ -71,8 +90,14 @@ mod tests {
     #[test]
     fn only_allowed_variables_are_expanded() {
         let allowed = vec!["TOKEN".to_owned()];
-        assert_eq!(header("Authorization", "Bearer $TOKEN", &allowed), "\"Authorization: Bearer ${TOKEN}\"");
-        assert_eq!(header("X", "${OTHER}`id`\"", &allowed), "\"X: \\`id\\`\\\"\"");
+        assert_eq!(
+            header("Authorization", "Bearer $TOKEN", &allowed),
+            "\"Authorization: Bearer ${TOKEN}\""
+        );
+        assert_eq!(
+            header("X", "${OTHER}`id`\"", &allowed),
+            "\"X: \\`id\\`\\\"\""
+        );
         assert_eq!(header("X", "a$", &allowed), "\"X: a\\$\"");
     }
 }

@@ -65,7 +65,13 @@ impl HookReport<'_> {
         strategy: Strategy,
         message: impl Into<String>,
     ) {
-        self.push(severity, field, Some(capability), Some(strategy), message.into());
+        self.push(
+            severity,
+            field,
+            Some(capability),
+            Some(strategy),
+            message.into(),
+        );
     }
 
     fn push(

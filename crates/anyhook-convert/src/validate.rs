@@ -43,7 +43,9 @@ pub(crate) fn validate(
     options: &Options<'_>,
     warnings: &mut Vec<Warning>,
 ) -> Vec<Validated> {
-    let own = source.agent.is_some_and(|agent| agent.spec.id == adapter.spec.id);
+    let own = source
+        .agent
+        .is_some_and(|agent| agent.spec.id == adapter.spec.id);
     if !own {
         about_target(source, adapter, warnings);
     }
@@ -79,12 +81,19 @@ fn about_target(source: &Source, adapter: &Adapter, warnings: &mut Vec<Warning>)
         warnings.push(about_file(Severity::Info, "trust", trust.to_string()));
     }
     if let Some(agent) = source.agent {
-        let twice = agent.spec.files.iter().find(|file| adapter.spec.also_reads.contains(&file.path));
+        let twice = agent
+            .spec
+            .files
+            .iter()
+            .find(|file| adapter.spec.also_reads.contains(&file.path));
         if let Some(file) = twice {
             warnings.push(about_file(
                 Severity::Warning,
                 "target",
-                format!("{name} reads `{}` as well: while these hooks stand there too, they run twice", file.path),
+                format!(
+                    "{name} reads `{}` as well: while these hooks stand there too, they run twice",
+                    file.path
+                ),
             ));
         }
     }
@@ -96,11 +105,23 @@ fn about_target(source: &Source, adapter: &Adapter, warnings: &mut Vec<Warning>)
                     .and_then(Value::as_object)
                     .map(|file| file.keys().map(String::as_str).collect())
                     .unwrap_or_default();
-                let what = if kept.is_empty() { "entries of its own".to_owned() } else { format!("settings besides hooks ({})", kept.join(", ")) };
-                warnings.push(about_file(Severity::Info, key, format!("{what} of {agent} are not converted")));
+                let what = if kept.is_empty() {
+                    "entries of its own".to_owned()
+                } else {
+                    format!("settings besides hooks ({})", kept.join(", "))
+                };
+                warnings.push(about_file(
+                    Severity::Info,
+                    key,
+                    format!("{what} of {agent} are not converted"),
+                ));
             }
         } else {
-            warnings.push(about_file(Severity::Info, key, format!("`{key}` has no place in a config of {name}")));
+            warnings.push(about_file(
+                Severity::Info,
+                key,
+                format!("`{key}` has no place in a config of {name}"),
+            ));
         }
     }
 }
@@ -122,11 +143,20 @@ impl OneHook<'_> {
 
     /// The highest severity where a hook protects, else a plain warning.
     fn weakening(&self) -> Severity {
-        if self.hook.blocking || self.rewrites() { Severity::Critical } else { Severity::Warning }
+        if self.hook.blocking || self.rewrites() {
+            Severity::Critical
+        } else {
+            Severity::Warning
+        }
     }
 
     fn rewrites(&self) -> bool {
-        self.hook.degradation.contains_key("input_rewrite") || self.hook.capabilities.iter().any(|name| name == "input_rewrite")
+        self.hook.degradation.contains_key("input_rewrite")
+            || self
+                .hook
+                .capabilities
+                .iter()
+                .any(|name| name == "input_rewrite")
     }
 
     fn placements(&mut self, matcherless: bool) -> Vec<Placement> {
@@ -158,18 +188,31 @@ impl OneHook<'_> {
                         timeout: handler.timeout,
                         ..Default::default()
                     };
-                    placed.command = Some(deny::command(self.adapter, &place.native, &deny::reason(capability, &what), tools));
+                    placed.command = Some(deny::command(
+                        self.adapter,
+                        &place.native,
+                        &deny::reason(capability, &what),
+                        tools,
+                    ));
                 }
-                _ if placed.kind == HandlerKind::Http && !self.config.handler.runs(HandlerKind::Http, &place.native) => {
+                _ if placed.kind == HandlerKind::Http
+                    && !self.config.handler.runs(HandlerKind::Http, &place.native) =>
+                {
                     placed.command = Some(post::command(&placed));
                     placed.kind = HandlerKind::Command;
+                    placed.url = None;
+                    placed.headers = Map::new();
+                    placed.allowed_env_vars = Vec::new();
                 }
                 _ => {}
             }
             if self.hook.handler.timeout_action == Some(TimeoutAction::Block)
                 && let Some(closed) = &self.config.handler.fail_closed
             {
-                data.insert(closed.at.trim_start_matches('/').to_owned(), closed.value.clone());
+                data.insert(
+                    closed.at.trim_start_matches('/').to_owned(),
+                    closed.value.clone(),
+                );
             }
             placements.push(Placement {
                 native_event: place.native,
@@ -187,12 +230,17 @@ impl OneHook<'_> {
     /// The hook in a few words, for the reason of a deny.
     fn what(&self) -> String {
         let handler = &self.hook.handler;
-        [&handler.command, &handler.url, &handler.prompt, &self.hook.name]
-            .into_iter()
-            .flatten()
-            .next()
-            .cloned()
-            .unwrap_or_else(|| format!("#{}", self.report.hook))
+        [
+            &handler.command,
+            &handler.url,
+            &handler.prompt,
+            &self.hook.name,
+        ]
+        .into_iter()
+        .flatten()
+        .next()
+        .cloned()
+        .unwrap_or_else(|| format!("#{}", self.report.hook))
     }
 
     fn exclude(&mut self, field: &str, message: String) {
@@ -204,7 +252,9 @@ impl OneHook<'_> {
     fn places(&mut self) -> Vec<Place<'static>> {
         let adapter = self.adapter;
         let canonical = self.hook.event.as_str();
-        let kept_event = self.own_data(kept::EVENT).and_then(|event| adapter.event_by_native(event.as_str()?));
+        let kept_event = self
+            .own_data(kept::EVENT)
+            .and_then(|event| adapter.event_by_native(event.as_str()?));
         if let Some(event) = kept_event {
             return self.at_event(event);
         }
@@ -225,19 +275,45 @@ impl OneHook<'_> {
                 return self.at_event(event);
             }
             if self.own {
-                return vec![Place { native: canonical.to_owned(), event: None, matcher: None, matchable: true, meant: None }];
+                return vec![Place {
+                    native: canonical.to_owned(),
+                    event: None,
+                    matcher: None,
+                    matchable: true,
+                    meant: None,
+                }];
             }
-            let name = self.source.agent.map_or("another agent", |agent| &agent.spec.name);
-            self.exclude("event", format!("`{canonical}` is an event of {name} alone; the hook is left out"));
+            let name = self
+                .source
+                .agent
+                .map_or("another agent", |agent| &agent.spec.name);
+            self.exclude(
+                "event",
+                format!("`{canonical}` is an event of {name} alone; the hook is left out"),
+            );
             return Vec::new();
         }
-        let why = adapter.spec.absent.events.get(canonical).map_or("", AsRef::as_ref);
-        self.exclude("event", format!("{} has no `{canonical}` ({why}); the hook is left out", self.target()));
+        let why = adapter
+            .spec
+            .absent
+            .events
+            .get(canonical)
+            .map_or("", AsRef::as_ref);
+        self.exclude(
+            "event",
+            format!(
+                "{} has no `{canonical}` ({why}); the hook is left out",
+                self.target()
+            ),
+        );
         Vec::new()
     }
 
     fn own_data(&self, key: &str) -> Option<&Value> {
-        self.hook.provider_data.get(self.adapter.spec.id.as_ref())?.get(key)
+        self.hook
+            .provider_data
+            .get(self.adapter.spec.id.as_ref())?
+            .get(key)
     }
 
     /// One event that is for every tool, or for none.
@@ -245,15 +321,37 @@ impl OneHook<'_> {
         if let Some(how) = &event.approximate
             && !self.own
         {
-            self.report.say(Severity::Warning, "event", format!("`{}` is written as {}: {how}", self.hook.event, event.native));
+            self.report.say(
+                Severity::Warning,
+                "event",
+                format!(
+                    "`{}` is written as {}: {how}",
+                    self.hook.event, event.native
+                ),
+            );
         }
-        let mut place = Place { native: event.native.to_string(), event: Some(event), matcher: None, matchable: event.matcher == "tool", meant: None };
-        let Some(matcher) = &self.hook.matcher else { return vec![place] };
+        let mut place = Place {
+            native: event.native.to_string(),
+            event: Some(event),
+            matcher: None,
+            matchable: event.matcher == "tool",
+            meant: None,
+        };
+        let Some(matcher) = &self.hook.matcher else {
+            return vec![place];
+        };
         if !event.tools.is_empty() {
             return vec![place];
         }
         if event.matcher != "tool" && self.config.matcher.syntax != MatcherSyntax::None {
-            self.report.say(Severity::Info, "matcher", format!("`{}` is not about a tool: the matcher is left out", self.hook.event));
+            self.report.say(
+                Severity::Info,
+                "matcher",
+                format!(
+                    "`{}` is not about a tool: the matcher is left out",
+                    self.hook.event
+                ),
+            );
             return vec![place];
         }
         let translated = self.adapter.translate(matcher, self.source.agent);
@@ -265,7 +363,16 @@ impl OneHook<'_> {
         if self.config.matcher.syntax == MatcherSyntax::None {
             let is_tool = registry::event(&self.hook.event).is_none_or(|event| event.tool);
             if is_tool {
-                let names: Vec<String> = translated.text.iter().flat_map(|text| text.trim_matches(['^', '$', '(', ')']).split('|').map(str::to_owned).collect::<Vec<_>>()).collect();
+                let names: Vec<String> = translated
+                    .text
+                    .iter()
+                    .flat_map(|text| {
+                        text.trim_matches(['^', '$', '(', ')'])
+                            .split('|')
+                            .map(str::to_owned)
+                            .collect::<Vec<_>>()
+                    })
+                    .collect();
                 self.report.say(
                     Severity::Warning,
                     "matcher",
@@ -273,12 +380,22 @@ impl OneHook<'_> {
                 );
                 place.meant = Some(names);
             } else {
-                self.report.say(Severity::Info, "matcher", format!("`{}` is not about a tool: the matcher is left out", self.hook.event));
+                self.report.say(
+                    Severity::Info,
+                    "matcher",
+                    format!(
+                        "`{}` is not about a tool: the matcher is left out",
+                        self.hook.event
+                    ),
+                );
             }
             return vec![place];
         }
         // What stood there word for word still means the same.
-        let word_for_word = self.own_data(kept::MATCHER).and_then(Value::as_str).filter(|text| self.adapter.read_matcher(text).as_ref() == Some(matcher));
+        let word_for_word = self
+            .own_data(kept::MATCHER)
+            .and_then(Value::as_str)
+            .filter(|text| self.adapter.read_matcher(text).as_ref() == Some(matcher));
         place.matcher = word_for_word.map(str::to_owned).or(translated.text);
         vec![place]
     }
@@ -298,11 +415,48 @@ impl OneHook<'_> {
                 continue;
             }
             let (severity, message) = match note {
-                Note::NoTool(name) => (self.weakening(), format!("{} has no tool for `{name}`: that part of the matcher is left out", self.target())),
-                Note::Literal(name) => (Severity::Warning, format!("`{name}` is no canonical tool: the name is copied as it is")),
-                Note::Widened(how) => (Severity::Warning, format!("the hook fires more often than asked: {how}")),
-                Note::Enumerated { pattern, tools } => (Severity::Warning, format!("the pattern `{pattern}` is written as the tools that it matches: {}", tools.join(", "))),
-                Note::Copied(pattern) => (Severity::Warning, format!("the pattern `{pattern}` is copied; it is matched against {}'s own tool names", self.target())),
+                Note::NoTool(name) => (
+                    self.weakening(),
+                    format!(
+                        "{} has no tool for `{name}`: that part of the matcher is left out",
+                        self.target()
+                    ),
+                ),
+                Note::Literal(name) => (
+                    Severity::Warning,
+                    format!("`{name}` is no canonical tool: the name is copied as it is"),
+                ),
+                Note::Widened(how) => (
+                    Severity::Warning,
+                    format!("the hook fires more often than asked: {how}"),
+                ),
+                Note::Renamed { server, written } => (
+                    Severity::Info,
+                    format!(
+                        "{} spells the server `{server}` as `{written}`",
+                        self.target()
+                    ),
+                ),
+                Note::Ambiguous(name) => (
+                    Severity::Info,
+                    format!(
+                        "`{name}` does not tell where the server's name ends: another server's tool may have it too"
+                    ),
+                ),
+                Note::Enumerated { pattern, tools } => (
+                    Severity::Warning,
+                    format!(
+                        "the pattern `{pattern}` is written as the tools that it matches: {}",
+                        tools.join(", ")
+                    ),
+                ),
+                Note::Copied(pattern) => (
+                    Severity::Warning,
+                    format!(
+                        "the pattern `{pattern}` is copied; it is matched against {}'s own tool names",
+                        self.target()
+                    ),
+                ),
             };
             self.report.say(severity, "matcher", message);
         }
@@ -310,24 +464,53 @@ impl OneHook<'_> {
 
     /// Several events, each for a class of tools.
     fn at_split(&mut self, candidates: &[&'static Event]) -> Vec<Place<'static>> {
-        let place = |event: &'static Event| Place { native: event.native.to_string(), event: Some(event), matcher: None, matchable: false, meant: None };
+        let place = |event: &'static Event| Place {
+            native: event.native.to_string(),
+            event: Some(event),
+            matcher: None,
+            matchable: false,
+            meant: None,
+        };
         let Some(matcher) = &self.hook.matcher else {
-            let names: Vec<&str> = candidates.iter().map(|event| event.native.as_ref()).collect();
-            self.report.say(Severity::Info, "event", format!("one hook for every tool becomes one entry at each of {}", names.join(", ")));
+            let names: Vec<&str> = candidates
+                .iter()
+                .map(|event| event.native.as_ref())
+                .collect();
+            self.report.say(
+                Severity::Info,
+                "event",
+                format!(
+                    "one hook for every tool becomes one entry at each of {}",
+                    names.join(", ")
+                ),
+            );
             return candidates.iter().copied().map(place).collect();
         };
         let mut chosen: Vec<&'static Event> = Vec::new();
         let mut wanted: Vec<String> = Vec::new();
         for atom in flat(matcher) {
-            let covers: Vec<&'static Event> = candidates.iter().copied().filter(|event| covers(event, &atom)).collect();
+            let covers: Vec<&'static Event> = candidates
+                .iter()
+                .copied()
+                .filter(|event| covers(event, &atom))
+                .collect();
             if covers.is_empty() {
                 let text = serde_json::to_string(&atom).unwrap_or_default();
                 let severity = self.weakening();
-                self.report.say(severity, "matcher", format!("{} has no event for {text}: that part of the matcher is left out", self.target()));
+                self.report.say(
+                    severity,
+                    "matcher",
+                    format!(
+                        "{} has no event for {text}: that part of the matcher is left out",
+                        self.target()
+                    ),
+                );
             }
             match &atom {
                 Matcher::Name(name) => wanted.push(name.clone()),
-                Matcher::Mcp { mcp, .. } if mcp.server == ANY_SERVER => wanted.push("mcp".into()),
+                Matcher::Mcp { mcp, .. } if mcp.server == ANY_SERVER && mcp.tool.is_none() => {
+                    wanted.push("mcp".into())
+                }
                 Matcher::Mcp { .. } => {
                     wanted.push("mcp".into());
                     for event in &covers {
@@ -335,7 +518,14 @@ impl OneHook<'_> {
                     }
                 }
                 Matcher::Pattern { pattern, .. } => {
-                    self.report.say(Severity::Warning, "matcher", format!("{} has no patterns: `{pattern}` becomes every class of tools", self.target()));
+                    self.report.say(
+                        Severity::Warning,
+                        "matcher",
+                        format!(
+                            "{} has no patterns: `{pattern}` becomes every class of tools",
+                            self.target()
+                        ),
+                    );
                 }
                 Matcher::Any(_) => {}
             }
@@ -350,14 +540,27 @@ impl OneHook<'_> {
             return Vec::new();
         }
         for event in &chosen {
-            let more: Vec<&str> = event.tools.iter().map(AsRef::as_ref).filter(|tool| !wanted.iter().any(|name| name == tool)).collect();
+            let more: Vec<&str> = event
+                .tools
+                .iter()
+                .map(AsRef::as_ref)
+                .filter(|tool| !wanted.iter().any(|name| name == tool))
+                .collect();
             if !more.is_empty() && !self.own {
-                self.report.say(Severity::Warning, "matcher", format!("{} fires for {} as well", event.native, more.join(", ")));
+                self.report.say(
+                    Severity::Warning,
+                    "matcher",
+                    format!("{} fires for {} as well", event.native, more.join(", ")),
+                );
             }
         }
         if chosen.len() > 1 {
             let names: Vec<&str> = chosen.iter().map(|event| event.native.as_ref()).collect();
-            self.report.say(Severity::Info, "event", format!("the matcher is split over {}", names.join(", ")));
+            self.report.say(
+                Severity::Info,
+                "event",
+                format!("the matcher is split over {}", names.join(", ")),
+            );
         }
         chosen.into_iter().map(place).collect()
     }
@@ -369,19 +572,50 @@ impl OneHook<'_> {
             let exit_only = !self.adapter.has_structured_answer(event);
             match (self.hook.blocking, event.blocking) {
                 (true, Blocking::Observe) => {
-                    self.report.say(Severity::Critical, "blocking", format!("{} cannot be blocked at {native}: the hook only watches there", self.target()));
+                    self.report.say(
+                        Severity::Critical,
+                        "blocking",
+                        format!(
+                            "{} cannot be blocked at {native}: the hook only watches there",
+                            self.target()
+                        ),
+                    );
                 }
-                (true, Blocking::Feedback) if registry::event(&self.hook.event).is_some_and(|event| event.blocking != registry::Semantic::Observe) => {
-                    self.report.say(Severity::Critical, "blocking", format!("at {native} it has happened already: a block is only told to the model"));
+                (true, Blocking::Feedback)
+                    if registry::event(&self.hook.event)
+                        .is_some_and(|event| event.blocking != registry::Semantic::Observe) =>
+                {
+                    self.report.say(
+                        Severity::Critical,
+                        "blocking",
+                        format!(
+                            "at {native} it has happened already: a block is only told to the model"
+                        ),
+                    );
                 }
                 (true, Blocking::Feedback) => {
-                    self.report.say(Severity::Info, "blocking", format!("at {native} a block is told to the model; nothing is undone"));
+                    self.report.say(
+                        Severity::Info,
+                        "blocking",
+                        format!("at {native} a block is told to the model; nothing is undone"),
+                    );
                 }
                 (true, _) if exit_only && !self.own => {
-                    self.report.say(Severity::Info, "blocking", format!("{native} has no field for it: exit 2 blocks there"));
+                    self.report.say(
+                        Severity::Info,
+                        "blocking",
+                        format!("{native} has no field for it: exit 2 blocks there"),
+                    );
                 }
                 (false, Blocking::Prevent | Blocking::Retry) if !self.own => {
-                    self.report.say(Severity::Info, "blocking", format!("{} obeys exit 2 at {native} whether a hook is meant to block or not", self.target()));
+                    self.report.say(
+                        Severity::Info,
+                        "blocking",
+                        format!(
+                            "{} obeys exit 2 at {native} whether a hook is meant to block or not",
+                            self.target()
+                        ),
+                    );
                 }
                 _ => {}
             }
@@ -395,14 +629,22 @@ impl OneHook<'_> {
             "async_execution" => handler.has("async"),
             "platform_commands" => {
                 let platform = &self.hook.handler.platform;
-                [("platform.windows", &platform.windows), ("platform.linux", &platform.linux), ("platform.osx", &platform.osx)]
-                    .iter()
-                    .all(|(to, command)| command.is_none() || handler.has(to))
+                [
+                    ("platform.windows", &platform.windows),
+                    ("platform.linux", &platform.linux),
+                    ("platform.osx", &platform.osx),
+                ]
+                .iter()
+                .all(|(to, command)| command.is_none() || handler.has(to))
             }
             "custom_env" => handler.has("env"),
             "configurable_cwd" => handler.has("cwd"),
-            "structured_output" => place.event.is_none_or(|event| self.adapter.has_structured_answer(event)),
-            "input_rewrite" => place.event.is_none_or(|event| self.adapter.can_rewrite(event)),
+            "structured_output" => place
+                .event
+                .is_none_or(|event| self.adapter.has_structured_answer(event)),
+            "input_rewrite" => place
+                .event
+                .is_none_or(|event| self.adapter.can_rewrite(event)),
             _ => true,
         }
     }
@@ -411,20 +653,44 @@ impl OneHook<'_> {
         if self.own {
             return Fate::Runs;
         }
-        let script = self.hook.handler.command.as_deref().and_then(|command| (self.options.script?)(command));
+        let script = self
+            .hook
+            .handler
+            .command
+            .as_deref()
+            .and_then(|command| (self.options.script?)(command));
         let mut fate = Fate::Runs;
         for need in infer_capabilities(self.hook, script.as_deref()) {
-            let lacking: Vec<&str> = places.iter().filter(|place| !self.supports(need.capability, place)).map(|place| place.native.as_str()).collect();
+            let lacking: Vec<&str> = places
+                .iter()
+                .filter(|place| !self.supports(need.capability, place))
+                .map(|place| place.native.as_str())
+                .collect();
             if lacking.is_empty() {
                 continue;
             }
-            let default = registry::capability(need.capability).map_or(Strategy::Warn, |capability| capability.default);
+            let default = registry::capability(need.capability)
+                .map_or(Strategy::Warn, |capability| capability.default);
             let strategy = self.hook.strategy(need.capability).unwrap_or(default);
-            let can_deny = places.iter().all(|place| place.event.is_some_and(|event| event.blocking == Blocking::Prevent));
-            let guess = if need.certain { String::new() } else { format!(" (a guess: {})", need.why) };
+            let can_deny = places.iter().all(|place| {
+                place
+                    .event
+                    .is_some_and(|event| event.blocking == Blocking::Prevent)
+            });
+            let guess = if need.certain {
+                String::new()
+            } else {
+                format!(" (a guess: {})", need.why)
+            };
             let (field, lost, reduced) = self.words(need.capability);
             let target = self.target();
-            let shown = need.capability != "input_rewrite" || !need.certain || self.hook.capabilities.iter().any(|name| name == need.capability);
+            let shown = need.capability != "input_rewrite"
+                || !need.certain
+                || self
+                    .hook
+                    .capabilities
+                    .iter()
+                    .any(|name| name == need.capability);
             if !shown {
                 // A strategy was named, but nothing tells that the hook rewrites.
                 self.report.capability(
@@ -439,25 +705,60 @@ impl OneHook<'_> {
             match strategy {
                 Strategy::Block if can_deny => {
                     self.report.capability(Severity::Warning, "handler", need.capability, strategy, format!("{lost}{guess}: the hook denies everything that it matches, and does not run"));
-                    fate = if fate == Fate::Out { fate } else { Fate::Denies(need.capability) };
+                    fate = if fate == Fate::Out {
+                        fate
+                    } else {
+                        Fate::Denies(need.capability)
+                    };
                 }
                 Strategy::Block => {
-                    self.report.capability(Severity::Critical, "hook", need.capability, strategy, format!("{lost}{guess}, and {target} cannot deny at {}: the hook is left out", lacking.join(", ")));
+                    self.report.capability(
+                        Severity::Critical,
+                        "hook",
+                        need.capability,
+                        strategy,
+                        format!(
+                            "{lost}{guess}, and {target} cannot deny at {}: the hook is left out",
+                            lacking.join(", ")
+                        ),
+                    );
                     fate = Fate::Out;
                 }
                 Strategy::Exclude => {
                     let severity = self.weakening();
-                    self.report.capability(severity, "hook", need.capability, strategy, format!("{lost}{guess}: the hook is left out"));
+                    self.report.capability(
+                        severity,
+                        "hook",
+                        need.capability,
+                        strategy,
+                        format!("{lost}{guess}: the hook is left out"),
+                    );
                     fate = Fate::Out;
                 }
                 Strategy::Warn if need.capability == "llm_evaluated" => {
                     let severity = self.weakening();
-                    self.report.capability(severity, "hook", need.capability, strategy, format!("{lost}: there is nothing to run, the hook is left out"));
+                    self.report.capability(
+                        severity,
+                        "hook",
+                        need.capability,
+                        strategy,
+                        format!("{lost}: there is nothing to run, the hook is left out"),
+                    );
                     fate = Fate::Out;
                 }
                 Strategy::Warn => {
-                    let severity = if need.capability == "input_rewrite" { Severity::Critical } else { Severity::Warning };
-                    self.report.capability(severity, field, need.capability, strategy, format!("{lost}{guess}: {reduced}"));
+                    let severity = if need.capability == "input_rewrite" {
+                        Severity::Critical
+                    } else {
+                        Severity::Warning
+                    };
+                    self.report.capability(
+                        severity,
+                        field,
+                        need.capability,
+                        strategy,
+                        format!("{lost}{guess}: {reduced}"),
+                    );
                 }
             }
         }
@@ -468,14 +769,49 @@ impl OneHook<'_> {
     fn words(&self, capability: &str) -> (&'static str, String, &'static str) {
         let target = self.target();
         match capability {
-            "http_handler" => ("handler.type", format!("{target} has no http handlers"), "a `curl` command does the same POST"),
-            "llm_evaluated" => ("handler.type", format!("{target} has no `{}` handlers here", self.hook.handler.kind.as_str()), ""),
-            "async_execution" => ("handler.async", format!("{target} waits for every hook"), "the hook runs, and the agent waits"),
-            "platform_commands" => ("handler.platform", format!("{target} has no commands per operating system"), "only those that it has a place for are written"),
-            "custom_env" => ("handler.env", format!("{target} sets no environment variables"), "the hook runs without them"),
-            "configurable_cwd" => ("handler.cwd", format!("{target} has no working directory for hooks"), "the hook runs where the agent starts it"),
-            "structured_output" => ("output", format!("{target} reads no JSON answer here"), "exit codes only"),
-            _ => ("output", format!("{target} takes no changed input here"), "what the hook changes is ignored, and the unchanged call goes on"),
+            "http_handler" => (
+                "handler.type",
+                format!("{target} has no http handlers"),
+                "a `curl` command does the same POST",
+            ),
+            "llm_evaluated" => (
+                "handler.type",
+                format!(
+                    "{target} has no `{}` handlers here",
+                    self.hook.handler.kind.as_str()
+                ),
+                "",
+            ),
+            "async_execution" => (
+                "handler.async",
+                format!("{target} waits for every hook"),
+                "the hook runs, and the agent waits",
+            ),
+            "platform_commands" => (
+                "handler.platform",
+                format!("{target} has no commands per operating system"),
+                "only those that it has a place for are written",
+            ),
+            "custom_env" => (
+                "handler.env",
+                format!("{target} sets no environment variables"),
+                "the hook runs without them",
+            ),
+            "configurable_cwd" => (
+                "handler.cwd",
+                format!("{target} has no working directory for hooks"),
+                "the hook runs where the agent starts it",
+            ),
+            "structured_output" => (
+                "output",
+                format!("{target} reads no JSON answer here"),
+                "exit codes only",
+            ),
+            _ => (
+                "output",
+                format!("{target} takes no changed input here"),
+                "what the hook changes is ignored, and the unchanged call goes on",
+            ),
         }
     }
 
@@ -483,17 +819,28 @@ impl OneHook<'_> {
     fn data(&mut self) -> Map<String, Value> {
         let id = self.adapter.spec.id.as_ref();
         for agent in self.hook.provider_data.keys().filter(|agent| *agent != id) {
-            self.report.say(Severity::Info, &format!("provider_data.{agent}"), format!("provider_data of {agent} is not for {}", self.target()));
+            self.report.say(
+                Severity::Info,
+                &format!("provider_data.{agent}"),
+                format!("provider_data of {agent} is not for {}", self.target()),
+            );
         }
         let Some(given) = self.hook.provider_data.get(id).and_then(Value::as_object) else {
             return Map::new();
         };
         let handler = &self.config.handler;
-        let mut taken: Vec<&str> = handler.fields.iter().map(|field| first(&field.at)).collect();
+        let mut taken: Vec<&str> = handler
+            .fields
+            .iter()
+            .map(|field| first(&field.at))
+            .collect();
         taken.extend(handler.type_at.as_deref().map(first));
         let mut data = Map::new();
         for (key, value) in given {
-            let foreign = handler.known_keys.as_ref().is_some_and(|known| !known.iter().any(|one| one == key));
+            let foreign = handler
+                .known_keys
+                .as_ref()
+                .is_some_and(|known| !known.iter().any(|one| one == key));
             let why = if key.starts_with('$') {
                 None
             } else if key == "hooks" || (!self.own && taken.contains(&key.as_str())) {
@@ -506,10 +853,30 @@ impl OneHook<'_> {
                 None
             };
             match why {
-                Some(why) => self.report.say(Severity::Warning, &format!("provider_data.{id}.{key}"), format!("`{key}` is not written: {why}")),
+                Some(why) => self.report.say(
+                    Severity::Warning,
+                    &format!("provider_data.{id}.{key}"),
+                    format!("`{key}` is not written: {why}"),
+                ),
                 None => {
+                    if handler
+                        .fail_closed
+                        .as_ref()
+                        .is_some_and(|closed| first(&closed.at) == key && closed.value == *value)
+                        && !self.own
+                    {
+                        self.report.say(
+                            Severity::Info,
+                            "handler.timeout_action",
+                            format!("`{key}` makes a failed hook block"),
+                        );
+                    }
                     if !self.own && !key.starts_with('$') {
-                        self.report.say(Severity::Info, &format!("provider_data.{id}.{key}"), format!("`{key}` is written as it is"));
+                        self.report.say(
+                            Severity::Info,
+                            &format!("provider_data.{id}.{key}"),
+                            format!("`{key}` is written as it is"),
+                        );
                     }
                     data.insert(key.clone(), value.clone());
                 }
@@ -524,22 +891,49 @@ impl OneHook<'_> {
         let target = self.target();
         if let Some(timeout) = handler.timeout {
             if !spec.has("timeout") {
-                self.report.say(Severity::Warning, "handler.timeout", format!("{target} has no timeout for hooks"));
+                self.report.say(
+                    Severity::Warning,
+                    "handler.timeout",
+                    format!("{target} has no timeout for hooks"),
+                );
             } else if let Some(most) = spec.max_timeout.filter(|most| timeout > *most) {
-                self.report.say(Severity::Warning, "handler.timeout", format!("{target} allows {most} seconds at most"));
+                self.report.say(
+                    Severity::Warning,
+                    "handler.timeout",
+                    format!("{target} allows {most} seconds at most"),
+                );
                 handler.timeout = Some(most);
-            } else if spec.fields.iter().any(|field| field.to == "timeout" && field.codec == anyhook_agents::spec::Codec::WholeSeconds) && timeout.fract() != 0.0 {
-                self.report.say(Severity::Warning, "handler.timeout", format!("{target} counts whole seconds: it is rounded up"));
+            } else if spec.fields.iter().any(|field| {
+                field.to == "timeout" && field.codec == anyhook_agents::spec::Codec::WholeSeconds
+            }) && timeout.fract() != 0.0
+            {
+                self.report.say(
+                    Severity::Warning,
+                    "handler.timeout",
+                    format!("{target} counts whole seconds: it is rounded up"),
+                );
             } else if timeout == 0.0 && !self.own {
-                self.report.say(Severity::Info, "handler.timeout", "0 stands for the default: it is left out");
+                self.report.say(
+                    Severity::Info,
+                    "handler.timeout",
+                    "0 stands for the default: it is left out",
+                );
                 handler.timeout = None;
             }
         }
         if handler.timeout_action == Some(TimeoutAction::Block) && spec.fail_closed.is_none() {
             let severity = self.weakening();
-            self.report.say(severity, "handler.timeout_action", format!("{target} goes on when a hook takes too long"));
+            self.report.say(
+                severity,
+                "handler.timeout_action",
+                format!("{target} goes on when a hook takes too long"),
+            );
         } else if handler.timeout_action.is_some() && !self.own {
-            self.report.say(Severity::Info, "handler.timeout_action", "said in the target's own way, or its default");
+            self.report.say(
+                Severity::Info,
+                "handler.timeout_action",
+                "said in the target's own way, or its default",
+            );
         }
     }
 
@@ -547,23 +941,53 @@ impl OneHook<'_> {
         let spec = &self.config.handler;
         let target = self.target();
         let texts = [
-            ("handler.status_message", "status_message", handler.status_message.is_some()),
+            (
+                "handler.status_message",
+                "status_message",
+                handler.status_message.is_some(),
+            ),
             ("handler.url", "url", handler.url.is_some()),
             ("handler.headers", "headers", !handler.headers.is_empty()),
-            ("handler.allowed_env_vars", "allowed_env_vars", !handler.allowed_env_vars.is_empty()),
+            (
+                "handler.allowed_env_vars",
+                "allowed_env_vars",
+                !handler.allowed_env_vars.is_empty(),
+            ),
             ("handler.prompt", "prompt", handler.prompt.is_some()),
             ("handler.model", "model", handler.model.is_some()),
             ("handler.command", "command", handler.command.is_some()),
         ];
-        let posts = handler.kind == HandlerKind::Http && places.iter().any(|place| !spec.runs(HandlerKind::Http, &place.native));
+        let posts = handler.kind == HandlerKind::Http
+            && places
+                .iter()
+                .any(|place| !spec.runs(HandlerKind::Http, &place.native));
+        if posts {
+            self.report.say(
+                Severity::Info,
+                "handler.command",
+                "`curl` must be there where the hook runs",
+            );
+        }
         if posts && post::refused_variables(handler) {
-            self.report.say(Severity::Warning, "handler.headers", "variables in headers need `allowed_env_vars`; they are left empty");
+            self.report.say(
+                Severity::Warning,
+                "handler.headers",
+                "variables in headers need `allowed_env_vars`; they are left empty",
+            );
         }
         for (field, to, there) in texts {
-            if there && !spec.has(to) && !(posts && matches!(to, "url" | "headers" | "allowed_env_vars")) {
-                self.report.say(Severity::Info, field, format!("{target} has no place for it"));
+            if there
+                && !spec.has(to)
+                && !(posts && matches!(to, "url" | "headers" | "allowed_env_vars"))
+            {
+                self.report.say(
+                    Severity::Info,
+                    field,
+                    format!("{target} has no place for it"),
+                );
             } else if there && posts && matches!(to, "url" | "headers" | "allowed_env_vars") {
-                self.report.say(Severity::Info, field, "it is part of the command now");
+                self.report
+                    .say(Severity::Info, field, "it is part of the command now");
             }
         }
         self.platform(handler);
@@ -578,7 +1002,11 @@ impl OneHook<'_> {
         }
         let spec = &self.config.handler;
         let given = std::mem::take(&mut handler.platform);
-        let any = given.linux.clone().or_else(|| given.osx.clone()).or_else(|| given.windows.clone());
+        let any = given
+            .linux
+            .clone()
+            .or_else(|| given.osx.clone())
+            .or_else(|| given.windows.clone());
         let keep = |to: &str, command: Option<String>| command.filter(|_| spec.has(to));
         handler.platform = Platform {
             windows: keep("platform.windows", given.windows),
@@ -588,7 +1016,11 @@ impl OneHook<'_> {
         };
         if handler.command.is_none() && handler.kind == HandlerKind::Command {
             handler.command = any;
-            self.report.say(Severity::Warning, "handler.command", "there is no main command: the one for Linux, else another, is written as such");
+            self.report.say(
+                Severity::Warning,
+                "handler.command",
+                "there is no main command: the one for Linux, else another, is written as such",
+            );
         }
     }
 
@@ -596,19 +1028,30 @@ impl OneHook<'_> {
     fn dialect(&mut self, handler: &anyhook_model::Handler, places: &[Place<'_>]) {
         let source = self.source.agent.map(|agent| agent.spec.id.as_ref());
         let speaks = handler.dialect.as_deref().or(source).unwrap_or("canonical");
-        if speaks == self.adapter.spec.id || matches!(handler.kind, HandlerKind::Prompt | HandlerKind::Agent) {
+        if speaks == self.adapter.spec.id
+            || matches!(handler.kind, HandlerKind::Prompt | HandlerKind::Agent)
+        {
             if handler.dialect.is_some() {
-                self.report.say(Severity::Info, "handler.dialect", format!("{} needs no `dialect`", self.target()));
+                self.report.say(
+                    Severity::Info,
+                    "handler.dialect",
+                    format!("{} needs no `dialect`", self.target()),
+                );
             }
             return;
         }
         let heeds = places.iter().all(|place| {
-            let profile = place.event.and_then(|event| self.adapter.spec.answers.get(event.answer.as_ref()?));
+            let profile = place
+                .event
+                .and_then(|event| self.adapter.spec.answers.get(event.answer.as_ref()?));
             profile.is_none_or(|profile| profile.deny.is_empty() || profile.exit2 == "deny")
         });
         let target = self.target();
         let (severity, tail) = match (self.hook.blocking, heeds) {
-            (true, true) => (Severity::Warning, "exit 2 with a reason on stderr blocks there all the same"),
+            (true, true) => (
+                Severity::Warning,
+                "exit 2 with a reason on stderr blocks there all the same",
+            ),
             (true, false) => (Severity::Critical, "and it does not heed exit 2"),
             (false, _) => (Severity::Info, "what it prints may mean nothing there"),
         };
@@ -624,36 +1067,72 @@ impl OneHook<'_> {
         let hook = self.hook;
         let target = self.target();
         if hook.name.is_some() && !self.config.handler.has("name") {
-            self.report.say(Severity::Info, "name", format!("{target} has no names for hooks"));
+            self.report.say(
+                Severity::Info,
+                "name",
+                format!("{target} has no names for hooks"),
+            );
         }
-        for (field, there) in [("degradation", !hook.degradation.is_empty()), ("capabilities", !hook.capabilities.is_empty())] {
+        for (field, there) in [
+            ("degradation", !hook.degradation.is_empty()),
+            ("capabilities", !hook.capabilities.is_empty()),
+        ] {
             if there {
-                self.report.say(Severity::Info, field, format!("{target} has no place for `{field}`"));
+                self.report.say(
+                    Severity::Info,
+                    field,
+                    format!("{target} has no place for `{field}`"),
+                );
             }
         }
         for key in hook.extra.keys() {
-            self.report.say(Severity::Warning, key, format!("{target} has no place for `{key}`"));
+            self.report.say(
+                Severity::Warning,
+                key,
+                format!("{target} has no place for `{key}`"),
+            );
         }
         for key in hook.handler.extra.keys() {
-            self.report.say(Severity::Warning, &format!("handler.{key}"), format!("{target} has no place for `{key}`"));
+            self.report.say(
+                Severity::Warning,
+                &format!("handler.{key}"),
+                format!("{target} has no place for `{key}`"),
+            );
         }
         for key in hook.handler.platform.extra.keys() {
-            self.report.say(Severity::Warning, "handler.platform", format!("{target} has no place for `platform.{key}`"));
+            self.report.say(
+                Severity::Warning,
+                "handler.platform",
+                format!("{target} has no place for `platform.{key}`"),
+            );
         }
         if hook.matcher.as_ref().is_some_and(has_extra) {
-            self.report.say(Severity::Warning, "matcher", format!("{target} has no place for further fields of a matcher"));
+            self.report.say(
+                Severity::Warning,
+                "matcher",
+                format!("{target} has no place for further fields of a matcher"),
+            );
         }
     }
 }
 
 fn first(pointer: &str) -> &str {
-    pointer.trim_start_matches('/').split('/').next().unwrap_or_default()
+    pointer
+        .trim_start_matches('/')
+        .split('/')
+        .next()
+        .unwrap_or_default()
 }
 
 fn escapes(key: &str, value: &Value) -> bool {
     let key = key.to_ascii_lowercase();
-    let place = ["dir", "path", "cwd", "file", "root"].iter().any(|word| key.contains(word));
-    place && value.as_str().is_some_and(|text| text.split(['/', '\\']).any(|part| part == ".."))
+    let place = ["dir", "path", "cwd", "file", "root"]
+        .iter()
+        .any(|word| key.contains(word));
+    place
+        && value
+            .as_str()
+            .is_some_and(|text| text.split(['/', '\\']).any(|part| part == ".."))
 }
 
 fn flat(matcher: &Matcher) -> Vec<Matcher> {

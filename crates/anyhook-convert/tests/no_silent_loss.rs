@@ -6,13 +6,19 @@
 use anyhook_agents::Adapter;
 use anyhook_convert::{ConvertError, Options, Severity, Source, Target, convert};
 use anyhook_model::hook::SPEC;
-use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction, registry};
+use anyhook_model::{
+    Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction, registry,
+};
 use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 fn text() -> impl Strategy<Value = String> {
-    prop_oneof!["\\./[a-z]{1,8}\\.sh", Just("echo 'it''s' // a \"test\"".to_owned()), Just("node \"$X/hook.js\" --deny=é".to_owned())]
+    prop_oneof![
+        "\\./[a-z]{1,8}\\.sh",
+        Just("echo 'it''s' // a \"test\"".to_owned()),
+        Just("node \"$X/hook.js\" --deny=é".to_owned())
+    ]
 }
 
 fn atom() -> impl Strategy<Value = Matcher> {
@@ -39,37 +45,97 @@ fn object(key: &'static str) -> impl Strategy<Value = Map<String, Value>> {
 }
 
 fn handler() -> impl Strategy<Value = Handler> {
-    let kind = prop::sample::select(vec![HandlerKind::Command, HandlerKind::Command, HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent]);
-    let platform = (option::of(text()), option::of(text()), option::of(text())).prop_map(|(windows, linux, osx)| Platform { windows, linux, osx, extra: Map::new() });
+    let kind = prop::sample::select(vec![
+        HandlerKind::Command,
+        HandlerKind::Command,
+        HandlerKind::Command,
+        HandlerKind::Http,
+        HandlerKind::Prompt,
+        HandlerKind::Agent,
+    ]);
+    let platform = (option::of(text()), option::of(text()), option::of(text())).prop_map(
+        |(windows, linux, osx)| Platform {
+            windows,
+            linux,
+            osx,
+            extra: Map::new(),
+        },
+    );
     let platform = prop_oneof![3 => Just(Platform::default()), 1 => platform];
     let timeout = prop_oneof![2 => Just(None), 2 => (1u32..900).prop_map(|secs| Some(f64::from(secs))), 1 => Just(Some(0.0)), 1 => Just(Some(1.5))];
-    let action = prop::sample::select(vec![None, None, Some(TimeoutAction::Warn), Some(TimeoutAction::Block)]);
-    let dialect = prop::sample::select(vec![None, None, Some("canonical"), Some("claude-code"), Some("cursor")]);
-    (kind, text(), platform, timeout, action, any::<bool>(), object("KEY"), object("extra_field"), option::of("[a-z ]{1,9}"), dialect).prop_map(
-        |(kind, command, platform, timeout, timeout_action, is_async, env, extra, status_message, dialect)| {
-            let mut handler = Handler { kind, timeout, timeout_action, is_async, status_message, extra, dialect: dialect.map(str::to_owned), ..Handler::default() };
-            match kind {
-                HandlerKind::Command => {
-                    handler.command = Some(command);
-                    handler.platform = platform;
-                    handler.cwd = env.contains_key("KEY").then(|| "sub".to_owned());
-                    handler.env = env;
-                }
-                HandlerKind::Http => {
-                    handler.url = Some("https://example.com/hook?a=1//b".into());
-                    if !env.is_empty() {
-                        handler.headers = json!({"Authorization": "Bearer $TOKEN"}).as_object().cloned().unwrap();
-                        handler.allowed_env_vars = vec!["TOKEN".into()];
+    let action = prop::sample::select(vec![
+        None,
+        None,
+        Some(TimeoutAction::Warn),
+        Some(TimeoutAction::Block),
+    ]);
+    let dialect = prop::sample::select(vec![
+        None,
+        None,
+        Some("canonical"),
+        Some("claude-code"),
+        Some("cursor"),
+    ]);
+    (
+        kind,
+        text(),
+        platform,
+        timeout,
+        action,
+        any::<bool>(),
+        object("KEY"),
+        object("extra_field"),
+        option::of("[a-z ]{1,9}"),
+        dialect,
+    )
+        .prop_map(
+            |(
+                kind,
+                command,
+                platform,
+                timeout,
+                timeout_action,
+                is_async,
+                env,
+                extra,
+                status_message,
+                dialect,
+            )| {
+                let mut handler = Handler {
+                    kind,
+                    timeout,
+                    timeout_action,
+                    is_async,
+                    status_message,
+                    extra,
+                    dialect: dialect.map(str::to_owned),
+                    ..Handler::default()
+                };
+                match kind {
+                    HandlerKind::Command => {
+                        handler.command = Some(command);
+                        handler.platform = platform;
+                        handler.cwd = env.contains_key("KEY").then(|| "sub".to_owned());
+                        handler.env = env;
+                    }
+                    HandlerKind::Http => {
+                        handler.url = Some("https://example.com/hook?a=1//b".into());
+                        if !env.is_empty() {
+                            handler.headers = json!({"Authorization": "Bearer $TOKEN"})
+                                .as_object()
+                                .cloned()
+                                .unwrap();
+                            handler.allowed_env_vars = vec!["TOKEN".into()];
+                        }
+                    }
+                    HandlerKind::Prompt | HandlerKind::Agent => {
+                        handler.prompt = Some(command);
+                        handler.model = (!env.is_empty()).then(|| "small".to_owned());
                     }
                 }
-                HandlerKind::Prompt | HandlerKind::Agent => {
-                    handler.prompt = Some(command);
-                    handler.model = (!env.is_empty()).then(|| "small".to_owned());
-                }
-            }
-            handler
-        },
-    )
+                handler
+            },
+        )
 }
 
 fn hook() -> impl Strategy<Value = Hook> {
@@ -79,28 +145,54 @@ fn hook() -> impl Strategy<Value = Hook> {
         1 => (prop::sample::select(registry::CAPABILITIES.iter().map(|one| one.name).collect::<Vec<_>>()), prop::sample::select(vec!["block", "warn", "exclude"]))
             .prop_map(|(capability, strategy)| json!({capability: strategy}).as_object().cloned().unwrap()),
     ];
-    let capabilities = prop_oneof![4 => Just(Vec::new()), 1 => Just(vec!["input_rewrite".to_owned()])];
+    let capabilities =
+        prop_oneof![4 => Just(Vec::new()), 1 => Just(vec!["input_rewrite".to_owned()])];
     let provider_data = prop_oneof![
         4 => Just(Map::new()),
         1 => Just(json!({"windsurf": {"show_output": true, "working_directory": "../../etc", "command": "evil"}, "cursor": {"failClosed": true}}).as_object().cloned().unwrap()),
     ];
-    (prop::sample::select(events), matcher(), handler(), any::<bool>(), option::of("[a-z]{1,6}"), degradation, capabilities, provider_data, object("x-note")).prop_map(
-        |(event, matcher, handler, blocking, name, degradation, capabilities, provider_data, extra)| Hook {
-            name,
-            event: event.to_owned(),
-            matcher,
-            handler,
-            blocking,
-            degradation,
-            capabilities,
-            provider_data,
-            extra,
-        },
+    (
+        prop::sample::select(events),
+        matcher(),
+        handler(),
+        any::<bool>(),
+        option::of("[a-z]{1,6}"),
+        degradation,
+        capabilities,
+        provider_data,
+        object("x-note"),
     )
+        .prop_map(
+            |(
+                event,
+                matcher,
+                handler,
+                blocking,
+                name,
+                degradation,
+                capabilities,
+                provider_data,
+                extra,
+            )| Hook {
+                name,
+                event: event.to_owned(),
+                matcher,
+                handler,
+                blocking,
+                degradation,
+                capabilities,
+                provider_data,
+                extra,
+            },
+        )
 }
 
 fn manifest() -> impl Strategy<Value = Manifest> {
-    (prop::collection::vec(hook(), 1..6), object("$schema")).prop_map(|(hooks, extra)| Manifest { spec: SPEC.into(), hooks, extra })
+    (prop::collection::vec(hook(), 1..6), object("$schema")).prop_map(|(hooks, extra)| Manifest {
+        spec: SPEC.into(),
+        hooks,
+        extra,
+    })
 }
 
 /// Agents whose config is a document.
@@ -110,22 +202,54 @@ fn targets() -> impl Iterator<Item = &'static Adapter> {
 
 fn check(source: &Source, adapter: &'static Adapter) -> Result<(), TestCaseError> {
     let name = &adapter.spec.id;
-    let (warnings, document) = match convert(source, Target::Agent { adapter, variant: None }, &Options::default()) {
+    let (warnings, document) = match convert(
+        source,
+        Target::Agent {
+            adapter,
+            variant: None,
+        },
+        &Options::default(),
+    ) {
         Ok(conversion) => (conversion.warnings, conversion.document),
         Err(ConvertError::NothingLeft { warnings }) => (warnings, Value::Null),
-        Err(ConvertError::Unfaithful { differences, warnings }) => {
-            return Err(TestCaseError::fail(format!("{name}: {differences:#?}\n{warnings:#?}\n{}", serde_json::to_string_pretty(&source.manifest).unwrap())));
+        Err(ConvertError::Unfaithful {
+            differences,
+            warnings,
+        }) => {
+            return Err(TestCaseError::fail(format!(
+                "{name}: {differences:#?}\n{warnings:#?}\n{}",
+                serde_json::to_string_pretty(&source.manifest).unwrap()
+            )));
         }
     };
     // A protecting hook is never weakened below the highest severity.
     let text = document.to_string();
-    for (index, hook) in source.manifest.hooks.iter().enumerate().filter(|(_, hook)| hook.blocking) {
-        let there = [&hook.handler.command, &hook.handler.url, &hook.handler.prompt]
-            .into_iter()
-            .flatten()
-            .any(|what| text.contains(serde_json::to_string(what).unwrap().trim_matches('"')) || text.contains("BLOCKED"));
-        let told = warnings.iter().any(|warning| warning.hook == Some(index + 1) && warning.severity >= Severity::Critical);
-        prop_assert!(there || told, "{name}: blocking hook {} is gone without a word of weight: {warnings:#?}", index + 1);
+    for (index, hook) in source
+        .manifest
+        .hooks
+        .iter()
+        .enumerate()
+        .filter(|(_, hook)| hook.blocking)
+    {
+        let there = [
+            &hook.handler.command,
+            &hook.handler.url,
+            &hook.handler.prompt,
+        ]
+        .into_iter()
+        .flatten()
+        .any(|what| {
+            text.contains(serde_json::to_string(what).unwrap().trim_matches('"'))
+                || text.contains("BLOCKED")
+        });
+        let told = warnings.iter().any(|warning| {
+            warning.hook == Some(index + 1) && warning.severity >= Severity::Critical
+        });
+        prop_assert!(
+            there || told,
+            "{name}: blocking hook {} is gone without a word of weight: {warnings:#?}",
+            index + 1
+        );
     }
     Ok(())
 }
@@ -173,7 +297,20 @@ proptest! {
 }
 
 fn arbitrary_json() -> impl Strategy<Value = Value> {
-    let keys = prop::sample::select(vec!["hooks", "PreToolUse", "matcher", "command", "type", "preToolUse", "pre_run_command", "version", "trigger", "action", "timeout", "x"]);
+    let keys = prop::sample::select(vec![
+        "hooks",
+        "PreToolUse",
+        "matcher",
+        "command",
+        "type",
+        "preToolUse",
+        "pre_run_command",
+        "version",
+        "trigger",
+        "action",
+        "timeout",
+        "x",
+    ]);
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -185,7 +322,12 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 48, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|pairs| Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())),
+            prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|pairs| Value::Object(
+                pairs
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
+            )),
         ]
     })
 }

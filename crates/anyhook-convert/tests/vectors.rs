@@ -1,6 +1,11 @@
 //! The interchange format's own vectors, from `conformance/interchange`.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +15,9 @@ use anyhook_model::Manifest;
 use serde_json::{Value, json};
 
 fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance/interchange").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../conformance/interchange")
+        .join(name);
     let mut value: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let map = value.as_object_mut().unwrap();
     map.remove("_comment");
@@ -18,12 +25,22 @@ fn read(name: &str) -> Value {
 }
 
 fn canonical(name: &str) -> Source {
-    Source::canonical(serde_json::from_value::<Manifest>(read(&format!("canonical/{name}.json"))).unwrap())
+    Source::canonical(
+        serde_json::from_value::<Manifest>(read(&format!("canonical/{name}.json"))).unwrap(),
+    )
 }
 
 fn to(agent: &str, source: &Source) -> Conversion {
     let adapter = anyhook_agents::get(agent).unwrap();
-    convert(source, Target::Agent { adapter, variant: None }, &Options::default()).unwrap()
+    convert(
+        source,
+        Target::Agent {
+            adapter,
+            variant: None,
+        },
+        &Options::default(),
+    )
+    .unwrap()
 }
 
 fn has(warnings: &[Warning], hook: usize, field: &str, words: &[&str]) -> bool {
@@ -31,14 +48,23 @@ fn has(warnings: &[Warning], hook: usize, field: &str, words: &[&str]) -> bool {
         let capability = warning.capability.unwrap_or_default();
         warning.hook == Some(hook)
             && (warning.field.starts_with(field) || capability == field)
-            && words.iter().all(|word| warning.message.contains(word) || warning.strategy.is_some_and(|strategy| strategy.as_str() == *word))
+            && words.iter().all(|word| {
+                warning.message.contains(word)
+                    || warning
+                        .strategy
+                        .is_some_and(|strategy| strategy.as_str() == *word)
+            })
     })
 }
 
 /// (vector, hook, field or capability, words that must stand in the message or be the strategy)
 fn warned(conversion: &Conversion, wanted: &[(usize, &str, &[&str])]) {
     for (hook, field, words) in wanted {
-        assert!(has(&conversion.warnings, *hook, field, words), "no warning for hook {hook} {field} {words:?} among {:#?}", conversion.warnings);
+        assert!(
+            has(&conversion.warnings, *hook, field, words),
+            "no warning for hook {hook} {field} {words:?} among {:#?}",
+            conversion.warnings
+        );
     }
 }
 
@@ -55,43 +81,74 @@ fn claude_code_outputs_are_equal() {
     equal("claude-code", "simple-blocking");
     equal("claude-code", "multi-event");
     let full = equal("claude-code", "full-featured");
-    warned(&full, &[
-        (1, "platform_commands", &["warn"]),
-        (1, "configurable_cwd", &["warn"]),
-        (1, "custom_env", &["warn"]),
-        (1, "provider_data.windsurf", &["not for"]),
-    ]);
+    warned(
+        &full,
+        &[
+            (1, "platform_commands", &["warn"]),
+            (1, "configurable_cwd", &["warn"]),
+            (1, "custom_env", &["warn"]),
+            (1, "provider_data.windsurf", &["not for"]),
+        ],
+    );
 }
 
 #[test]
 fn windsurf_outputs_are_equal() {
     let simple = equal("windsurf", "simple-blocking");
-    warned(&simple, &[(1, "handler.timeout", &["no timeout"]), (1, "blocking", &["exit 2"])]);
+    warned(
+        &simple,
+        &[
+            (1, "handler.timeout", &["no timeout"]),
+            (1, "blocking", &["exit 2"]),
+        ],
+    );
     let full = equal("windsurf", "full-featured");
-    warned(&full, &[
-        (1, "handler.timeout", &[]),
-        (1, "platform_commands", &["warn"]),
-        (1, "custom_env", &["warn"]),
-        (1, "configurable_cwd", &[]),
-        (1, "provider_data.windsurf.show_output", &[]),
-        (1, "provider_data.windsurf.working_directory", &[]),
-        (2, "matcher", &["all MCP tools"]),
-        (2, "handler.timeout", &[]),
-        (3, "event", &["session_start", "left out"]),
-    ]);
+    warned(
+        &full,
+        &[
+            (1, "handler.timeout", &[]),
+            (1, "platform_commands", &["warn"]),
+            (1, "custom_env", &["warn"]),
+            (1, "configurable_cwd", &[]),
+            (1, "provider_data.windsurf.show_output", &[]),
+            (1, "provider_data.windsurf.working_directory", &[]),
+            (2, "matcher", &["all MCP tools"]),
+            (2, "handler.timeout", &[]),
+            (3, "event", &["session_start", "left out"]),
+        ],
+    );
     let multi = equal("windsurf", "multi-event");
-    warned(&multi, &[
-        (1, "event", &["pre_run_command", "pre_write_code"]),
-        (1, "handler.timeout", &[]),
-        (2, "event", &["post_read_code", "post_write_code", "post_run_command", "post_mcp_tool_use"]),
-        (2, "handler.timeout", &[]),
-        (3, "blocking", &["exit 2"]),
-        (3, "handler.timeout", &[]),
-        (4, "event", &["after each response"]),
-        (4, "handler.timeout", &[]),
-    ]);
+    warned(
+        &multi,
+        &[
+            (1, "event", &["pre_run_command", "pre_write_code"]),
+            (1, "handler.timeout", &[]),
+            (
+                2,
+                "event",
+                &[
+                    "post_read_code",
+                    "post_write_code",
+                    "post_run_command",
+                    "post_mcp_tool_use",
+                ],
+            ),
+            (2, "handler.timeout", &[]),
+            (3, "blocking", &["exit 2"]),
+            (3, "handler.timeout", &[]),
+            (4, "event", &["after each response"]),
+            (4, "handler.timeout", &[]),
+        ],
+    );
     let rewrite = equal("windsurf", "degradation-input-rewrite");
-    warned(&rewrite, &[(1, "input_rewrite", &["block", "does not run"]), (1, "structured_output", &["exit codes only"]), (1, "handler.timeout", &[])]);
+    warned(
+        &rewrite,
+        &[
+            (1, "input_rewrite", &["block", "does not run"]),
+            (1, "structured_output", &["exit codes only"]),
+            (1, "handler.timeout", &[]),
+        ],
+    );
 }
 
 #[test]
@@ -99,7 +156,9 @@ fn round_trips_hold() {
     let native = read("claude-code/roundtrip-source.json");
     let agent = anyhook_agents::get("claude-code").unwrap();
     let source = Source::decode(agent, &native, None);
-    let back = convert(&source, Target::Canonical, &Options::default()).unwrap().document;
+    let back = convert(&source, Target::Canonical, &Options::default())
+        .unwrap()
+        .document;
     let mut expected = read("claude-code/roundtrip-canonical.json");
     // The version of the format is the writer's own.
     expected["spec"] = back["spec"].clone();
@@ -111,28 +170,61 @@ fn round_trips_hold() {
 #[test]
 fn gemini_and_cursor_carry_the_same_hooks() {
     let gemini = to("gemini-cli", &canonical("full-featured")).document;
-    assert_eq!(gemini.pointer("/hooks/BeforeTool/0/matcher"), Some(&json!("^run_shell_command$")));
-    assert_eq!(gemini.pointer("/hooks/BeforeTool/0/hooks/0/timeout"), Some(&json!(10000)));
-    assert_eq!(gemini.pointer("/hooks/BeforeTool/0/hooks/0/env/STRICT_MODE"), Some(&json!("true")), "Gemini takes env today");
-    assert_eq!(gemini.pointer("/hooks/BeforeTool/1/matcher"), Some(&json!("^mcp_github_create_issue$")));
-    assert_eq!(gemini.pointer("/hooks/SessionStart/0/hooks/0/command"), Some(&json!("./init-session.sh")));
+    assert_eq!(
+        gemini.pointer("/hooks/BeforeTool/0/matcher"),
+        Some(&json!("^run_shell_command$"))
+    );
+    assert_eq!(
+        gemini.pointer("/hooks/BeforeTool/0/hooks/0/timeout"),
+        Some(&json!(10000))
+    );
+    assert_eq!(
+        gemini.pointer("/hooks/BeforeTool/0/hooks/0/env/STRICT_MODE"),
+        Some(&json!("true")),
+        "Gemini takes env today"
+    );
+    assert_eq!(
+        gemini.pointer("/hooks/BeforeTool/1/matcher"),
+        Some(&json!("^mcp_github_create_issue$"))
+    );
+    assert_eq!(
+        gemini.pointer("/hooks/SessionStart/0/hooks/0/command"),
+        Some(&json!("./init-session.sh"))
+    );
     for name in ["simple-blocking", "full-featured", "multi-event"] {
         let adapter = anyhook_agents::get("gemini-cli").unwrap();
-        let decoded = Source::decode(adapter, &read(&format!("gemini-cli/{name}.json")), Some("vector"));
+        let decoded = Source::decode(
+            adapter,
+            &read(&format!("gemini-cli/{name}.json")),
+            Some("vector"),
+        );
         assert!(decoded.warnings.is_empty(), "{:?}", decoded.warnings);
         let commands = |manifest: &Manifest| {
-            let mut all: Vec<String> = manifest.hooks.iter().map(|hook| format!("{} {}", hook.event, hook.handler.command.clone().unwrap())).collect();
+            let mut all: Vec<String> = manifest
+                .hooks
+                .iter()
+                .map(|hook| format!("{} {}", hook.event, hook.handler.command.clone().unwrap()))
+                .collect();
             all.sort();
             all.dedup();
             all
         };
-        assert_eq!(commands(&decoded.manifest), commands(&canonical(name).manifest), "{name}");
+        assert_eq!(
+            commands(&decoded.manifest),
+            commands(&canonical(name).manifest),
+            "{name}"
+        );
     }
-    let Some(adapter) = anyhook_agents::get("cursor") else { return };
+    let Some(adapter) = anyhook_agents::get("cursor") else {
+        return;
+    };
     let cursor = to("cursor", &canonical("multi-event"));
     let text = cursor.document.to_string();
     assert!(text.contains("preToolUse"), "{text}");
-    assert!(!text.contains("afterFileEdit"), "a guard must not land after the edit: {text}");
+    assert!(
+        !text.contains("afterFileEdit"),
+        "a guard must not land after the edit: {text}"
+    );
     for name in ["simple-blocking", "full-featured", "multi-event"] {
         let decoded = Source::decode(adapter, &read(&format!("cursor/{name}.json")), None);
         assert!(!decoded.manifest.hooks.is_empty(), "{name}");
