@@ -3,7 +3,7 @@
 use super::checker::{Checker, list, suggestion};
 use super::path::Path;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::document::{Member, Node};
+use crate::document::{Member, Node, Value};
 use crate::fields::{self, HANDLER_KINDS, NEUTRAL_DIALECTS, OSX_ALIASES, TIMEOUT_ACTIONS};
 use crate::hook::{Handler, HandlerKind, Platform, TimeoutAction};
 use crate::suggest::nearest;
@@ -95,7 +95,10 @@ impl Checker<'_> {
                 ("prompt", "add `prompt`, what the model is asked")
             }
         };
-        if !members.iter().any(|member| member.key == needed) {
+        let there = members
+            .iter()
+            .any(|member| member.key == needed && member.value.value != Value::Null);
+        if !there {
             self.missing(needed, start, help, path);
         }
         for member in members {

@@ -153,7 +153,9 @@ impl Checker<'_> {
                 }
                 "blocking" => {
                     spans.blocking = Some(value.span);
-                    blocking = self.flag(value, &at).unwrap_or_default();
+                    let flag = self.flag(value, &at);
+                    spans.blocking_unclear = flag.is_none();
+                    blocking = flag.unwrap_or_default();
                 }
                 "degradation" => degradation = self.degradation(value, &at),
                 "capabilities" => {
@@ -310,6 +312,9 @@ impl Checker<'_> {
             .help("remove the matcher");
             self.push(finding, &path.key("matcher"));
         }
+        if spans.blocking_unclear {
+            return;
+        }
         if !hook.blocking {
             if let (Some(TimeoutAction::Block), Some(span)) =
                 (hook.handler.timeout_action, spans.timeout_action)
@@ -367,6 +372,7 @@ struct Spans {
     is_async: Option<Span>,
     timeout_action: Option<Span>,
     blocking: Option<Span>,
+    blocking_unclear: bool,
 }
 
 /// What makes the command more than the call of a program or script.
