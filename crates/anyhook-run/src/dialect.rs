@@ -5,6 +5,7 @@
 
 pub mod canonical;
 mod contract;
+mod openhook;
 
 use anyhook_model::{HookEvent, HookResponse, Loss};
 
@@ -34,6 +35,11 @@ pub trait Dialect {
     /// What the exit code means for a blocking hook is the caller's matter;
     /// here it only helps to read the answer.
     fn read(&self, event: &HookEvent, stdout: &[u8], stderr: &[u8], exit: Option<i32>) -> Read;
+
+    /// Whether its programs have no say, whatever they exit with.
+    fn observes_only(&self) -> bool {
+        false
+    }
 }
 
 /// The dialect of a handler that names none.
@@ -43,6 +49,7 @@ pub fn resolve(name: &str) -> Option<Box<dyn Dialect>> {
     match name {
         "canonical" => Some(Box::new(canonical::Canonical)),
         "contract" => Some(Box::new(contract::Contract)),
+        "openhook" => Some(Box::new(openhook::OpenHook)),
         _ => None,
     }
 }

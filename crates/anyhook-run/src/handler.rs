@@ -61,6 +61,8 @@ struct Said {
     stderr: String,
     notes: Vec<String>,
     lost: Vec<Loss>,
+    /// Its dialect has no way to decide.
+    observes_only: bool,
 }
 
 impl Said {
@@ -78,6 +80,7 @@ impl Said {
             stderr: String::new(),
             notes: Vec::new(),
             lost: Vec::new(),
+            observes_only: false,
         }
     }
 
@@ -115,7 +118,8 @@ pub fn run(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Ra
         Ending::Exit(code) if planned.hook.handler.kind == HandlerKind::Command => Some(code),
         _ => None,
     };
-    let rules = Rules::of(&planned.hook, context.fail_closed);
+    let mut rules = Rules::of(&planned.hook, context.fail_closed);
+    rules.blocking &= !said.observes_only;
     let lost = said.lost.clone();
     let mut outcome = outcome(rules, said);
     for warning in &mut outcome.warnings {
@@ -172,7 +176,7 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
     if let End::Exit(code) = ended.end {
         let (stdout, stderr) = (&ended.stdout.bytes, &ended.stderr.bytes);
         // Of other exit codes only an agent's dialect may know a meaning.
-        let is_ours = matches!(name, "canonical" | "contract");
+        let is_ours = matches!(name, "canonical" | "contract" | "openhook");
         if !is_ours || matches!(code, 0 | 2) {
             said.read = dialect.read(event, stdout, stderr, Some(code));
         }
@@ -186,6 +190,7 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
         );
     }
     said.lost = payload.lost;
+    said.observes_only = dialect.observes_only();
     said
 }
 

@@ -242,3 +242,17 @@ fn an_observed_event_delivered_twice_is_answered_once() {
     }
     assert_eq!(scratch.read("project/guarded"), "x\nx\n");
 }
+
+#[test]
+fn an_openhook_program_observes() {
+    let scratch = Scratch::with_hook(
+        r#"cat >seen; echo '{"decision":"deny"}'; exit 2"#,
+        "blocking: true\nhandler.dialect: openhook",
+    );
+    assert!(!scratch.call().is_deny());
+    let seen: serde_json::Value = serde_json::from_str(&scratch.read("project/seen")).unwrap();
+    assert_eq!(
+        (&seen["openhook"], &seen["type"]),
+        (&json!("0.1"), &json!("tool.start"))
+    );
+}
