@@ -293,6 +293,20 @@ mod unix {
     }
 
     #[test]
+    fn who_is_reading_the_old_file_reads_it_to_the_end() {
+        use std::io::Read as _;
+        let folder = TempDir::new().unwrap();
+        let target = folder.path().join("x");
+        fs::write(&target, "old").unwrap();
+        let mut reader = fs::File::open(&target).unwrap();
+        write_atomic(&target, b"newer").unwrap();
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "old", "the file is replaced, never written into");
+        assert_eq!(fs::read(&target).unwrap(), b"newer");
+    }
+
+    #[test]
     fn the_owner_stays_where_that_is_allowed() {
         let folder = TempDir::new().unwrap();
         let target = folder.path().join("x");

@@ -210,8 +210,10 @@ proptest! {
             None => drop(text.remove(at)),
         }
         let text: String = text.into_iter().collect();
-        let theirs = serde_json::from_str::<Value>(&text);
-        let accepted = get(&text, Format::Json, &[]).is_ok_and(|value| value.is_some());
+        // Ours reads behind a byte order mark, which serde_json does not.
+        let text = text.trim_start_matches('\u{feff}');
+        let theirs = serde_json::from_str::<Value>(text);
+        let accepted = get(text, Format::Json, &[]).is_ok_and(|value| value.is_some());
         let out_of_range = theirs.as_ref().is_err_and(|error| error.to_string().contains("out of range"));
         prop_assert!(accepted == theirs.is_ok() || (accepted && out_of_range), "{text:?}: {theirs:?}");
     }
