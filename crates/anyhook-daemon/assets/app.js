@@ -1,1 +1,293 @@
+// The page: what is looked at, what is asked for, which key does what.
 
+import { Locked, ask, stream, unlock } from "./api.js";
+import { $, count, dayOf, h } from "./dom.js";
+import * as views from "./views.js";
+
+const SHOWN_MAX = 1000;
+const main = $("#main");
+const panel = $("#panel");
+const form = $("#filters");
+
+const state = { tab: "", events: [], known: new Set(), waiting: [], next: undefined, live: undefined, paused: false, opened: undefined, asked: 0 };
+
+const filters = () => Object.fromEntries(new FormData(form));
+
+function show(...content) {
+  main.replaceChildren(...content.flat(Infinity).filter(Boolean));
+}
+
+/** Runs one view's questions; an answer that comes too late is dropped. */
+async function asking(work) {
+  const number = ++state.asked;
+  try {
+    const content = await work();
+    if (number === state.asked && content) show(content);
+  } catch (error) {
+    if (number !== state.asked) return;
+    if (error instanceof Locked) lock();
+    else show(views.empty("The daemon did not answer", error.message));
+  }
+}
+
+function lock() {
+  state.live?.stop();
+  status("away", "Locked");
+  form.hidden = true;
+  show(views.locked());
+}
+
+// ---- timeline
+
+function timeline() {
+  state.live?.stop();
+  Object.assign(state, { events: [], known: new Set(), waiting: [], next: undefined });
+  // The stream opens before the page is asked for: what falls between the two comes twice
+  // and is known by its id.
+  state.live = stream(filters(), {
+    open: () => status(state.paused ? "paused" : "live"),
+    away: () => status("away", "Reconnecting"),
+    locked: lock,
+    event: arrive,
+  });
+  return asking(async () => {
+    const page = await ask("/events", { ...filters(), limit: 100 });
+    state.next = page.next;
+    take(page.events);
+    draw();
+  });
+}
+
+function take(events) {
+  for (const event of events) {
+    if (state.known.has(event.id)) continue;
+    state.known.add(event.id);
+    state.events.push(event);
+  }
+  state.events.sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : b.seq - a.seq));
+  for (const gone of state.events.splice(SHOWN_MAX)) state.known.delete(gone.id);
+}
+
+function draw(fresh = new Set()) {
+  if (state.tab !== "timeline") return;
+  if (state.events.length === 0) {
+    const filtered = Object.values(filters()).some(Boolean);
+    show(filtered ? views.empty("No event matches", "Change the filter, or press ", h("kbd", null, "Esc"), " to clear it.")
+      : views.empty("Nothing has happened yet", "Events appear here the moment an agent calls a hook."));
+    return;
+  }
+  const list = h("div.card.list", { role: "listbox", "aria-label": "Events", id: "timeline" });
+  let day;
+  for (const event of state.events) {
+    if (dayOf(event.time) !== day) {
+      day = dayOf(event.time);
+      list.append(views.dayLine(event));
+    }
+    const row = views.row(event, open);
+    if (fresh.has(event.id)) row.classList.add("fresh");
+    if (event.id === state.opened) row.setAttribute("aria-selected", "true");
+    list.append(row);
+  }
+  if (state.next) list.append(h("button.more", { type: "button", onclick: older }, "Older events"));
+  const focused = document.activeElement?.dataset?.id;
+  show(state.waiting.length ? h("button.waiting", { type: "button", onclick: resume }, `${count(state.waiting.length)} new`) : null, list);
+  if (focused) rowOf(focused)?.focus({ preventScroll: true });
+}
+
+let drawing;
+const arrived = new Set();
+
+/** Events of a burst are drawn together. */
+function arrive(event) {
+  learn(event);
+  // What is being read must not move away.
+  if (state.paused || scrollY > 120) {
+    state.waiting.push(event);
+  } else {
+    if (!state.known.has(event.id)) arrived.add(event.id);
+    take([event]);
+  }
+  if (drawing) return;
+  drawing = setTimeout(() => {
+    drawing = undefined;
+    if (state.paused) status("paused");
+    else if (arrived.size) $("#said").textContent = `${arrived.size} new events`;
+    draw(new Set(arrived));
+    arrived.clear();
+  }, 60);
+}
+
+async function older() {
+  const page = await ask("/events", { ...filters(), cursor: state.next, limit: 100 });
+  state.next = state.events.length + page.events.length >= SHOWN_MAX ? undefined : page.next;
+  take(page.events);
+  draw();
+}
+
+function resume() {
+  state.paused = false;
+  take(state.waiting.splice(0));
+  status("live");
+  scrollTo(0, 0);
+  draw();
+}
+
+function pause() {
+  if (state.paused) return resume();
+  state.paused = true;
+  status("paused");
+}
+
+function status(kind, text) {
+  const button = $("#live");
+  button.dataset.state = kind;
+  button.setAttribute("aria-pressed", String(kind === "live"));
+  $("#live-text").textContent = text || (kind === "live" ? "Live" : state.waiting.length ? `Paused, ${count(state.waiting.length)} new` : "Paused");
+}
+
+// ---- one event
+
+const rowOf = (id) => [...main.querySelectorAll("[data-id]")].find((row) => row.dataset.id === id);
+
+async function open(id) {
+  state.opened = id;
+  for (const row of main.querySelectorAll("[data-id]")) row.setAttribute("aria-selected", String(row.dataset.id === id));
+  try {
+    const event = await ask(`/events/${encodeURIComponent(id)}`);
+    if (state.opened !== id) return;
+    panel.replaceChildren(...views.eventPanel(event, close).filter(Boolean));
+    panel.hidden = false;
+    panel.scrollTop = 0;
+  } catch (error) {
+    if (error instanceof Locked) lock();
+  }
+}
+
+function close() {
+  const id = state.opened;
+  state.opened = undefined;
+  panel.hidden = true;
+  rowOf(id)?.setAttribute("aria-selected", "false");
+  rowOf(id)?.focus({ preventScroll: true });
+}
+
+// ---- other views
+
+function sessions(shown = { sessions: [] }) {
+  return asking(async () => {
+    const page = await ask("/sessions", { ...filters(), cursor: shown.next, limit: 50 });
+    const all = { sessions: [...shown.sessions, ...page.sessions], next: page.next };
+    return views.sessions(all, () => sessions(all));
+  });
+}
+
+const session = (id, agent) => asking(async () => views.session(await ask(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), open));
+const insights = () => asking(async () => views.insights(await ask("/stats", { ...filters(), buckets: 48 })));
+
+/** A hand-written address may hold a broken escape. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function route() {
+  const [, tab = "timeline", id, agent] = location.hash.split("/").map(decoded);
+  const tabs = { timeline, sessions: () => sessions(), insights, session: () => session(id || "", agent) };
+  state.tab = Object.hasOwn(tabs, tab) ? tab : "timeline";
+  if (!panel.hidden) close();
+  for (const link of document.querySelectorAll("[data-tab]")) {
+    if (link.dataset.tab === state.tab || (state.tab === "session" && link.dataset.tab === "sessions")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  form.hidden = state.tab === "session";
+  $("#live").hidden = state.tab !== "timeline";
+  tabs[state.tab]();
+}
+
+// ---- filters
+
+function learn({ agent, event }) {
+  for (const [name, value] of [["agent", agent], ["event", event]]) {
+    const select = form.elements[name];
+    if (value && ![...select.options].some((option) => option.value === value)) select.append(h("option", { value }, value.replaceAll("_", " ")));
+  }
+}
+
+let typing;
+form.addEventListener("input", (event) => {
+  clearTimeout(typing);
+  $("#clear").hidden = !Object.values(filters()).some(Boolean);
+  typing = setTimeout(route, event.target.name === "text" ? 250 : 0);
+});
+form.addEventListener("submit", (event) => event.preventDefault());
+form.addEventListener("reset", () => setTimeout(() => form.dispatchEvent(new Event("input"))));
+
+// ---- keys
+
+function move(by) {
+  const rows = [...main.querySelectorAll(".row")];
+  if (rows.length === 0) return;
+  const current = rows.findIndex((row) => row === document.activeElement || row.dataset.id === state.opened);
+  const row = rows[Math.max(0, Math.min(rows.length - 1, current + by))];
+  row.focus();
+  if (state.opened) open(row.dataset.id);
+}
+
+function theme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  localStorage.setItem("anyhook.theme", root.dataset.theme);
+}
+
+function decide(value) {
+  const chosen = filters().decision === value ? "" : value;
+  for (const radio of form.elements.decision) radio.checked = radio.value === chosen;
+  form.dispatchEvent(new Event("input"));
+}
+
+const help = () => ($("#keys").open ? $("#keys").close() : $("#keys").showModal());
+const actions = {
+  j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
+  "/": () => form.elements.text.focus(), d: () => decide("deny"), p: pause, t: theme, "?": help,
+  1: () => { location.hash = "#/timeline"; }, 2: () => { location.hash = "#/sessions"; }, 3: () => { location.hash = "#/insights"; },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typingIn = event.target.matches?.("input[type=search], select");
+  if (event.key === "Escape" && !$("#keys").open) {
+    if (!panel.hidden) close();
+    else if (typingIn) event.target.blur();
+    else form.reset();
+    return;
+  }
+  if (typingIn || $("#keys").open || !Object.hasOwn(actions, event.key)) return;
+  event.preventDefault();
+  actions[event.key]();
+});
+
+$("#live").addEventListener("click", pause);
+$("#theme").addEventListener("click", theme);
+$("#help").addEventListener("click", help);
+$("#keys").append(views.keys());
+$("#keys").addEventListener("click", (event) => event.target === $("#keys") && $("#keys").close());
+window.addEventListener("hashchange", start);
+
+const chosen = localStorage.getItem("anyhook.theme");
+if (chosen) document.documentElement.dataset.theme = chosen;
+
+/** A link may be opened in a page that is there already. */
+async function start() {
+  await unlock();
+  route();
+}
+
+await start();
+ask("/stats", { buckets: 1 }).then((stats) => {
+  for (const one of stats.by_agent) learn({ agent: one.agent });
+  for (const one of stats.by_event) learn({ event: one.name });
+}).catch(() => {});

@@ -1,0 +1,300 @@
+//! The page in a real browser: live events, filters, one event, charts, keys, hostile text.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+#[path = "support/browser.rs"]
+mod browser;
+mod support;
+
+use anyhook_model::{Answer, Decision, HookResponse, Record, RunOutcome};
+use browser::Browser;
+use serde_json::json;
+use support::{Running, append, record};
+
+const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
+
+/// A morning of work, with everything that the page can show.
+fn history() -> Vec<Record> {
+    let now = jiff::Timestamp::now();
+    let work = [
+        (
+            "claude-code",
+            "before_tool_execute",
+            "PreToolUse",
+            "shell",
+            json!({"command": "cargo test --workspace"}),
+        ),
+        (
+            "gemini-cli",
+            "before_tool_execute",
+            "BeforeTool",
+            "file_read",
+            json!({"path": "crates/app/src/main.rs"}),
+        ),
+        (
+            "codex",
+            "after_tool_execute",
+            "PostToolUse",
+            "file_edit",
+            json!({"path": "README.md"}),
+        ),
+        (
+            "claude-code",
+            "before_tool_execute",
+            "PreToolUse",
+            "shell",
+            json!({"command": "git push --force origin main"}),
+        ),
+        (
+            "cursor",
+            "before_tool_execute",
+            "beforeShellExecution",
+            "shell",
+            json!({"command": "rm -rf build"}),
+        ),
+        (
+            "claude-code",
+            "before_tool_execute",
+            "PreToolUse",
+            "web_fetch",
+            json!({"url": "https://example.org/docs"}),
+        ),
+    ];
+    (0..120_i64)
+        .map(|n| {
+            let (agent, event, native, tool, input) = &work[usize::try_from(n % 6).unwrap()];
+            let mut made = record(&format!("h{n}"));
+            made.time = (now - jiff::SignedDuration::from_secs((120 - n) * 97)).to_string();
+            made.agent = (*agent).into();
+            made.event.event = (*event).into();
+            made.event.native_event = (*native).into();
+            made.event.session_id = Some(format!("session-{}", n / 30));
+            made.event.cwd = Some("/home/dev/project".into());
+            made.event.data.insert("tool_name".into(), json!(tool));
+            made.event.data.insert("tool_input".into(), input.clone());
+            let slow = f64::from(u32::try_from(n % 17).unwrap());
+            made.duration_ms = 3.0 + slow * 2.1;
+            made.hooks[0].duration_ms = 1.5 + slow * 1.8;
+            let mut second = made.hooks[0].clone();
+            second.hook = "audit-log".into();
+            second.duration_ms = 0.4 + slow / 9.0;
+            made.hooks.push(second);
+            match n % 6 {
+                3 => deny(
+                    &mut made,
+                    "Force pushes to main are not allowed here. Open a pull request.",
+                ),
+                4 if n % 4 == 0 => {
+                    made.decision = Some(Decision::Ask);
+                    made.response.decision = Some(Decision::Ask);
+                    made.response.reason = Some("Deletes files: are you sure?".into());
+                }
+                1 => made.decision = Some(Decision::Allow),
+                _ => {}
+            }
+            made
+        })
+        .collect()
+}
+
+fn deny(record: &mut Record, reason: &str) {
+    record.decision = Some(Decision::Deny);
+    record.response = HookResponse {
+        context: Some("Work on a branch.".into()),
+        ..HookResponse::deny(reason)
+    };
+    record.hooks[0].outcome = RunOutcome::Deny;
+    record.hooks[0].exit = Some(2);
+    record.hooks[0].message = Some(reason.into());
+    record.answer = Some(Answer {
+        stdout: json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}}).to_string(),
+        ..Answer::default()
+    });
+}
+
+#[test]
+fn the_page_in_a_browser() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    daemon.store.ingest(&history()).unwrap();
+
+    // Without its link the page shows nothing.
+    browser.open(&format!("http://{}/", daemon.address));
+    browser.until("document.querySelector('.empty h2')?.textContent === 'This page needs its key'");
+    browser.complaints.clear();
+
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 100");
+    browser.until("document.querySelector('#live').dataset.state === 'live'");
+    assert_eq!(
+        browser.eval("location.hash"),
+        json!("#/timeline"),
+        "the code is gone from the address"
+    );
+    browser.picture("timeline-light.png");
+
+    // An event that happens now appears by itself, and what it says stays text.
+    let mut hostile = record("hostile");
+    hostile.agent = HOSTILE.into();
+    hostile.event.event = "before_tool_execute".into();
+    hostile.event.session_id = Some(HOSTILE.into());
+    hostile
+        .event
+        .data
+        .insert("tool_name".into(), json!(HOSTILE));
+    hostile.event.data.insert(
+        "tool_input".into(),
+        json!({"command": HOSTILE, "__proto__": {"x": 1}}),
+    );
+    deny(&mut hostile, HOSTILE);
+    hostile.hooks[0].hook = HOSTILE.into();
+    hostile.warnings = vec![HOSTILE.into()];
+    append(&daemon.journal, &hostile);
+    browser.until("document.querySelector('.row').dataset.id === 'hostile'");
+    assert!(
+        browser
+            .eval("document.querySelector('.row b').textContent")
+            .as_str()
+            .unwrap()
+            .starts_with("<img")
+    );
+
+    // By keyboard: select, open, close.
+    browser.key("j");
+    browser.key("Enter");
+    browser.until("!document.querySelector('#panel').hidden");
+    let text = browser.eval("document.querySelector('#panel').innerText");
+    for part in [
+        "Denied",
+        "Why",
+        "Hooks that ran".to_uppercase().as_str(),
+        "permissionDecision",
+        "Work on a branch.",
+    ] {
+        let found = text
+            .as_str()
+            .unwrap()
+            .to_lowercase()
+            .contains(&part.to_lowercase());
+        assert!(found, "{part} in {text}");
+    }
+    assert_eq!(
+        browser.eval(
+            "document.querySelectorAll('#panel img, #panel script, main img, main script').length"
+        ),
+        json!(0)
+    );
+    browser.key("Escape");
+    browser.until("document.querySelector('#panel').hidden");
+
+    // Filters: only denied; a search; both by what the daemon finds.
+    browser.key("d");
+    browser.until("document.querySelectorAll('.row').length === 21 && !document.querySelector('.row .badge:not(.deny)')");
+    browser.eval("(() => { const f = document.querySelector('[name=text]'); f.value = 'FORCE origin'; f.dispatchEvent(new Event('input', {bubbles: true})); })()");
+    browser.until("document.querySelectorAll('.row').length === 20");
+    browser.key("j");
+    browser.key("Enter");
+    browser.until("document.querySelector('#panel')?.innerText.includes('git push --force')");
+    browser.until("document.querySelector('#panel').getAnimations().length === 0");
+    browser.picture("event-light.png");
+    browser.key("Escape");
+    browser.key("Escape");
+    browser.until("document.querySelectorAll('.row').length === 100");
+
+    // Paused, events wait; then they come.
+    browser.key("p");
+    browser.until("document.querySelector('#live').dataset.state === 'paused'");
+    append(&daemon.journal, &record("waits"));
+    browser.until("document.querySelector('.waiting')?.textContent === '1 new'");
+    assert_eq!(
+        browser.eval("document.querySelector('.row').dataset.id"),
+        json!("hostile")
+    );
+    browser.key("p");
+    browser.until("document.querySelector('.row').dataset.id === 'waits'");
+
+    // Older events by the page.
+    browser.eval("document.querySelector('.more').click()");
+    browser.until("document.querySelectorAll('.row').length === 122");
+
+    browser.key("2");
+    browser.until("document.querySelectorAll('tr.open').length >= 5");
+    browser.picture("sessions-light.png");
+    browser.eval("location.hash = '#/session/session-2/codex'");
+    browser.until("document.querySelectorAll('.row').length === 5 && document.querySelector('.block h2')?.textContent === 'session-2'");
+
+    browser.key("3");
+    browser.until("document.querySelectorAll('#denials rect.denied').length > 3");
+    browser.until("document.querySelectorAll('#latency circle.mid').length >= 2");
+    browser.picture("insights-light.png");
+    browser.key("t");
+    browser.until("document.documentElement.dataset.theme === 'dark'");
+    browser.picture("insights-dark.png");
+    browser.key("1");
+    browser.until("document.querySelectorAll('.row').length === 100");
+    browser.picture("timeline-dark.png");
+    browser.key("?");
+    browser.until("document.querySelector('#keys').open");
+    browser.key("Escape");
+
+    assert_eq!(browser.eval("window.hacked === undefined"), json!(true));
+    assert_eq!(browser.complaints, Vec::<String>::new());
+    // Nothing was asked of any other machine.
+    let foreign = browser.eval("performance.getEntriesByType('resource').map(r => r.name).filter(n => !n.startsWith(location.origin)).length");
+    assert_eq!(foreign, json!(0));
+}
+
+/// Another site's page cannot post hooks, nor read: the browser itself is asked to try.
+#[test]
+fn a_foreign_page_gets_nothing() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    let other = Running::start();
+    // A page of another origin on this machine, which has a policy of its own that is switched off.
+    browser.call("Page.setBypassCSP", json!({"enabled": true}));
+    browser.open(&format!("http://{}/", other.address));
+    browser.until("document.readyState === 'complete'");
+    let script = |path: &str, options: &str| {
+        format!(
+            "fetch('http://{}{path}', {options}).then(r => r.type + r.status, () => 'failed')",
+            daemon.address
+        )
+    };
+    for (path, options) in [
+        (
+            "/hooks/claude",
+            "{method: 'POST', headers: {'content-type': 'application/json'}, body: '{}'}",
+        ),
+        (
+            "/hooks/claude",
+            "{method: 'POST', mode: 'no-cors', body: '{}'}",
+        ),
+        (
+            "/hooks/claude",
+            "{method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'}, body: '{}'}",
+        ),
+        ("/events", "{}"),
+        (
+            "/session",
+            "{method: 'POST', headers: {'content-type': 'application/json'}, body: '{\"code\": \"x\"}'}",
+        ),
+    ] {
+        let outcome = browser.eval(&script(path, options));
+        assert!(
+            ["failed", "opaque0"].contains(&outcome.as_str().unwrap()),
+            "{path} {options}: {outcome}"
+        );
+    }
+    assert!(daemon.host.seen.lock().unwrap().is_empty(), "no hook ran");
+}
