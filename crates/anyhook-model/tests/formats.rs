@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::format_push_string,
     reason = "tests"
 )]
@@ -148,6 +149,15 @@ fn what_json_cannot_say_is_refused() {
         let codes: Vec<_> = findings.iter().map(|finding| finding.code).collect();
         assert_eq!(codes, [code], "{text}: {findings:?}");
     }
+}
+
+#[test]
+fn a_doubled_key_is_found_in_large_objects_too() {
+    let keys: Vec<String> = (0..50).map(|index| format!("\"k{index}\": 1")).collect();
+    let text = format!("{{{}, \"k7\": 2}}", keys.join(", "));
+    let (_, findings) = document::parse(&text, Format::Json);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].span.start, text.rfind("\"k7\"").unwrap());
 }
 
 #[test]

@@ -167,9 +167,17 @@ fn too_deep(span: Span) -> Diagnostic {
 }
 
 fn report_duplicates(members: &[Member], findings: &mut Vec<Diagnostic>) {
-    let mut seen = HashSet::with_capacity(members.len());
-    for member in members {
-        if !seen.insert(member.key.as_str()) {
+    // Most objects are small, and comparing a few keys is cheaper than hashing them.
+    let small = members.len() <= 16;
+    let mut seen = HashSet::new();
+    for (index, member) in members.iter().enumerate() {
+        let doubled = if small {
+            let mut earlier = members.iter().take(index);
+            earlier.any(|other| other.key == member.key)
+        } else {
+            !seen.insert(member.key.as_str())
+        };
+        if doubled {
             findings.push(
                 Diagnostic::error(
                     "duplicate-key",
