@@ -7,6 +7,8 @@
 pub mod codec;
 pub mod config;
 pub mod matchers;
+pub mod matrix;
+pub mod output;
 pub mod payload;
 pub mod quirks;
 pub mod respond;

@@ -37,6 +37,16 @@ pub trait Quirks: Sync {
     /// Last touch on an answer.
     fn rendered(&self, _event: &HookEvent, _response: &HookResponse, _rendered: &mut Rendered) {}
 
+    /// The program that does what a document says, for agents that load one.
+    fn plugin_text(&self, _document: &Value) -> Option<String> {
+        None
+    }
+
+    /// The program through which this agent calls the bridge.
+    fn bridge_plugin(&self, _command: &[String]) -> Option<String> {
+        None
+    }
+
     /// The text of a config file, before it is written.
     fn config_text(&self, text: String) -> String {
         text

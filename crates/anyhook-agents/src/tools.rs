@@ -116,7 +116,9 @@ pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Val
     let mut out = Map::new();
     let mut edit = Map::new();
     for (name, value) in native {
-        if let Some((key, place)) = tool.keys.iter().find(|(_, place)| place.at == *name) {
+        if tool.when.get(name) == Some(value) {
+            // What chose the row is said by the tool's canonical name.
+        } else if let Some((key, place)) = tool.keys.iter().find(|(_, place)| place.at == *name) {
             match place.codec.get(value) {
                 Some(canonical) => {
                     out.insert(key.to_string(), canonical);

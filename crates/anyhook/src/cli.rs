@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{completions, man, registries, run, schema, validate};
+use crate::commands::{agents, completions, convert, man, registries, run, schema, validate};
 use crate::render::Terminal;
 
 /// Write an agent hook once. Run it under every coding agent. See what they did.
@@ -24,6 +24,8 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Validate(validate::Args),
+    Convert(convert::Args),
+    Agents(agents::Args),
     Run(run::Args),
     Events(registries::Events),
     Tools(registries::Tools),
@@ -57,6 +59,8 @@ pub fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => return run::run(args),
         Command::Validate(args) => validate::run(&args, &terminal),
+        Command::Convert(args) => convert::run(&args, &terminal),
+        Command::Agents(args) => agents::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),

@@ -69,6 +69,34 @@ impl Terminal {
         self.text(&out);
     }
 
+    /// A line beside the output, on stderr.
+    pub fn note(&self, text: &str) {
+        write(self.err.lock(), format!("{text}\n").as_bytes());
+    }
+
+    /// Bold, for stderr.
+    pub fn bold_err(&self, text: &str) -> String {
+        if self.colour_err {
+            format!("\u{1b}[1m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// A severity in its colour, for stderr.
+    pub fn severity(&self, word: &str) -> String {
+        let colour = match word {
+            "error" | "critical" => "1;31",
+            "warning" => "33",
+            _ => "36",
+        };
+        if self.colour_err {
+            format!("\u{1b}[{colour}m{word:<8}\u{1b}[0m")
+        } else {
+            format!("{word:<8}")
+        }
+    }
+
     /// Why the command failed, on stderr.
     pub fn failure(&self, message: &str) {
         let title = if self.colour_err {

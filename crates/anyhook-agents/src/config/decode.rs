@@ -68,7 +68,10 @@ impl Adapter {
         outside.retain(|key, value| config.preamble.get(key) != Some(value));
         match root {
             Some(Value::Object(map))
-                if matches!(config.shape, Shape::Grouped | Shape::Flat | Shape::Scripts) =>
+                if matches!(
+                    config.shape,
+                    Shape::Grouped | Shape::Flat | Shape::Scripts | Shape::Plugin
+                ) =>
             {
                 for (key, value) in &map {
                     let is_event = !config.not_events.iter().any(|other| other == key)

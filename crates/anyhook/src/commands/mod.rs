@@ -1,6 +1,8 @@
 //! One file per command.
 
+pub mod agents;
 pub mod completions;
+pub mod convert;
 pub mod man;
 pub mod registries;
 pub mod run;
