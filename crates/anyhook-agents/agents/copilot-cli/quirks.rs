@@ -1,0 +1,148 @@
+//! Two dialects in one agent: camelCase payloads do not say their event,
+//! permission requests have a form of their own, and PascalCase payloads show
+//! Claude's tool names.
+
+use anyhook_model::HookEvent;
+use anyhook_model::event::field;
+use serde_json::{Map, Value, json};
+
+use crate::Quirks;
+use crate::patch;
+use crate::payload::TOOL_KINDS;
+
+pub struct CopilotCli;
+
+pub static QUIRKS: CopilotCli = CopilotCli;
+
+/// Runtime name → the name that the PascalCase dialect shows.
+const SHOWN: &[(&str, &str)] = &[
+    ("bash", "Bash"),
+    ("view", "Read"),
+    ("create", "Write"),
+    ("edit", "Edit"),
+    ("grep", "Grep"),
+    ("glob", "Glob"),
+    ("web_fetch", "WebFetch"),
+    ("web_search", "WebSearch"),
+    ("task", "Agent"),
+];
+
+const PERMISSION: &str = "permissionRequest";
+
+impl Quirks for CopilotCli {
+    /// The camelCase notification alone says a name, and the other dialect's.
+    fn event_name(&self, payload: &Value) -> Option<String> {
+        let named = payload.get("hook_event_name").and_then(Value::as_str);
+        (named == Some("Notification") && payload.get("sessionId").is_some())
+            .then(|| "notification".to_owned())
+    }
+
+    fn decoded(&self, payload: &Value, event: &mut HookEvent) {
+        if payload.get("hookName").and_then(Value::as_str) != Some(PERMISSION) {
+            return;
+        }
+        let tool = payload.get("toolName").and_then(Value::as_str);
+        if let Some((server, tool)) = tool.and_then(|name| name.split_once('/')) {
+            event
+                .data
+                .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
+        }
+        if tool == Some("edit") {
+            event
+                .data
+                .insert(TOOL_KINDS.into(), json!(["file_edit", "file_write"]));
+        }
+    }
+
+    fn encoded(&self, event: &HookEvent, payload: &mut Value) {
+        let Value::Object(payload) = payload else {
+            return;
+        };
+        let named = payload
+            .get("hook_event_name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if named.starts_with(|first: char| first.is_ascii_lowercase()) {
+            payload.shift_remove("hook_event_name");
+        }
+        if named == PERMISSION {
+            payload.insert("hookName".into(), json!(PERMISSION));
+            if let Some((server, tool)) = event.mcp() {
+                payload.insert("toolName".into(), json!(format!("{server}/{tool}")));
+            }
+        }
+        if event.source == "copilot-cli" {
+            return;
+        }
+        let shown = payload
+            .get("tool_name")
+            .and_then(Value::as_str)
+            .and_then(|name| SHOWN.iter().find(|(runtime, _)| *runtime == name));
+        if let Some((_, shown)) = shown {
+            payload.insert("tool_name".into(), json!(shown));
+        }
+    }
+
+    fn decode_tool(&self, native: &str, input: &Value) -> Option<(String, Map<String, Value>)> {
+        let mut out = Map::new();
+        match native {
+            // A permission request tells every write as a diff of one file.
+            "edit" => {
+                out.insert("path".into(), input.get("file_path")?.clone());
+                out.insert("diff".into(), input.get("diff")?.clone());
+            }
+            "apply_patch" => {
+                let text = patch_text(input)?;
+                out.extend(input.as_object().cloned().unwrap_or_default());
+                let files = patch::files(text);
+                out.insert("patch".into(), json!(text));
+                if let [file] = files.as_slice() {
+                    for key in ["path", "edits", "content"] {
+                        if let Some(value) = file.get(key) {
+                            out.insert(key.into(), value.clone());
+                        }
+                    }
+                }
+                out.insert("files".into(), Value::Array(files));
+            }
+            _ => return None,
+        }
+        Some(("file_edit".into(), out))
+    }
+
+    fn encode_tool(&self, native: &str, input: &Map<String, Value>) -> Option<Map<String, Value>> {
+        let mut out = Map::new();
+        match native {
+            "edit" => {
+                out.insert("file_path".into(), input.get("path")?.clone());
+                out.insert("diff".into(), input.get("diff")?.clone());
+            }
+            "apply_patch" => {
+                // Its own key still holds the patch; the others were added.
+                let patch = input.get("patch")?;
+                let own = input
+                    .iter()
+                    .any(|(key, value)| key != "patch" && value == patch);
+                out.extend(input.clone());
+                for added in ["files", "path", "edits", "content"] {
+                    out.shift_remove(added);
+                }
+                if own {
+                    out.shift_remove("patch");
+                }
+            }
+            _ => return None,
+        }
+        Some(out)
+    }
+}
+
+/// The patch, whether it is the whole input or the value of some key.
+fn patch_text(input: &Value) -> Option<&str> {
+    let is_patch = |text: &&str| text.trim_start().starts_with("*** Begin Patch");
+    match input {
+        Value::Object(map) => map.values().filter_map(Value::as_str).find(is_patch),
+        other => other.as_str().filter(is_patch),
+    }
+}
