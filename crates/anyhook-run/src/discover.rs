@@ -173,11 +173,12 @@ impl Found {
             root: root.to_owned(),
             text,
         };
-        match read_first(folder, &MANIFESTS) {
+        let listing = listing(folder);
+        match read_listed(folder, &listing, &MANIFESTS) {
             Ok(file) => self.manifests.extend(file.map(source)),
             Err(trouble) => self.troubles.push(trouble.of(scope)),
         }
-        match read_first(folder, &POLICIES) {
+        match read_listed(folder, &listing, &POLICIES) {
             Ok(file) => self.policies.extend(file.map(source)),
             Err(trouble) => self.troubles.push(trouble.of(scope)),
         }
@@ -207,15 +208,35 @@ impl std::fmt::Display for Unreadable {
 
 /// The first of the names that is there.
 pub fn read_first(folder: &Path, names: &[&str]) -> Result<Option<(PathBuf, String)>, Unreadable> {
+    read_listed(folder, &listing(folder), names)
+}
+
+/// The names in a folder: asking once is cheaper than trying every name. All
+/// that could be there, when the folder does not tell.
+fn listing(folder: &Path) -> Vec<OsString> {
+    match std::fs::read_dir(folder) {
+        Ok(entries) => entries.flatten().map(|entry| entry.file_name()).collect(),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let names = [MANIFESTS, POLICIES, CONFIGS].into_iter().flatten();
+            names.map(OsString::from).collect()
+        }
+        Err(_) => Vec::new(),
+    }
+}
+
+fn read_listed(
+    folder: &Path,
+    listing: &[OsString],
+    names: &[&str],
+) -> Result<Option<(PathBuf, String)>, Unreadable> {
     for name in names {
+        if !listing.iter().any(|entry| entry == name) {
+            continue;
+        }
         let path = folder.join(name);
         match read_text(&path) {
             Ok(text) => return Ok(Some((path, text))),
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(Unreadable {
                     message: format!("cannot be read: {error}"),

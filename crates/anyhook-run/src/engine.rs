@@ -18,13 +18,14 @@ use anyhook_model::{
 use serde_json::{Map, Value};
 
 use crate::clock;
+use crate::compiled;
 use crate::discover::{self, Dirs, Found, Trouble};
 use crate::duplicate::{self, Claim, Claimed};
 use crate::exec::Cancel;
 use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
-use crate::plan::{self, Loaded, Planned, Verdict};
+use crate::plan::{Loaded, Planned, Verdict};
 use crate::policy::Rulebook;
 use crate::supervise;
 use crate::trust::{TrustStore, hash};
@@ -48,6 +49,8 @@ pub struct Engine {
 pub struct Options {
     /// Ends running hooks early.
     pub cancel: Option<Cancel>,
+    /// Makes `cancel` when the first hook is to run, and not before.
+    pub listen: Option<fn() -> Option<Cancel>>,
     /// The agent's process, to recognise an event that it delivers twice.
     pub parent: Option<u32>,
     /// Nobody else works in this process: hooks start faster.
@@ -70,6 +73,8 @@ pub struct Handled {
     pub input: Option<Map<String, Value>>,
     /// The agent has delivered this event before; no hook has run again.
     pub duplicate: bool,
+    /// The caller was told to stop.
+    pub cancelled: bool,
     started: Option<Instant>,
     told: Vec<PathBuf>,
     claim: Option<Claim>,
@@ -111,6 +116,7 @@ impl Engine {
         let mut work = Work {
             engine: self,
             options,
+            cancel: options.cancel.clone(),
             event: event.clone(),
             handled: Handled {
                 id: clock::uuid(clock::now_ms()),
@@ -141,7 +147,7 @@ impl Engine {
         let (loaded, rules, troubles) = self.load(event);
         let mut lines = Vec::new();
         for loaded in &loaded {
-            for (planned, verdict) in loaded.candidates(event, &rules) {
+            for (planned, verdict) in loaded.all(event, &rules) {
                 lines.push(Explained {
                     why: verdict.explain(&planned.hook, event),
                     matches: verdict == Verdict::Runs,
@@ -224,7 +230,7 @@ impl Engine {
     }
 
     fn forget_old_marks(&self) {
-        for folder in ["told", "claims", plan::CACHE] {
+        for folder in ["told", "claims", compiled::FOLDER] {
             let entries = std::fs::read_dir(self.dirs.state.join(folder));
             for entry in entries.into_iter().flatten().flatten() {
                 let modified = entry.metadata().and_then(|data| data.modified());
@@ -262,6 +268,7 @@ pub fn is_preventable(event: &str) -> bool {
 struct Work<'a> {
     engine: &'a Engine,
     options: &'a Options,
+    cancel: Option<Cancel>,
     /// As the next hook sees it.
     event: HookEvent,
     handled: Handled,
@@ -283,9 +290,8 @@ impl Work<'_> {
                 self.notices
                     .push(format!("the hooks of `{path}` do not run: {why}{advice}"));
             }
-            let event = self.event.clone();
-            for (planned, verdict) in loaded.candidates(&event, &rules) {
-                match verdict {
+            for planned in loaded.due(&self.event) {
+                match loaded.may_run(&planned, &rules) {
                     Verdict::OtherEvent | Verdict::OtherTool => {}
                     Verdict::Untrusted(why) => self.refuse(&planned, why.to_string(), {
                         let told_already = loaded.distrust().is_some();
@@ -347,7 +353,10 @@ impl Work<'_> {
             let why = "an earlier hook has denied already".to_owned();
             return self.push(planned, RunOutcome::Skipped, Some(why));
         }
-        if self.options.cancel.as_ref().is_some_and(Cancel::is_set) {
+        if self.cancel.is_none() {
+            self.cancel = self.options.listen.and_then(|listen| listen());
+        }
+        if self.cancel.as_ref().is_some_and(Cancel::is_set) {
             return self.push(planned, RunOutcome::Skipped, Some("cancelled".to_owned()));
         }
         if planned.hook.handler.is_async {
@@ -355,7 +364,7 @@ impl Work<'_> {
         }
         let context = Context {
             dirs: &self.engine.dirs,
-            cancel: self.options.cancel.as_ref(),
+            cancel: self.cancel.as_ref(),
             fail_closed,
             owns_process: self.options.owns_process,
         };
@@ -393,6 +402,7 @@ impl Work<'_> {
 
     /// Tells the user what is new in this session.
     fn finish(mut self) -> Handled {
+        self.handled.cancelled = self.cancel.as_ref().is_some_and(Cancel::is_set);
         let session = self.event.session_id.clone();
         let mut fresh: Vec<String> = Vec::new();
         for notice in std::mem::take(&mut self.notices) {

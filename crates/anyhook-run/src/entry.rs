@@ -86,9 +86,9 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
         let neutral = agent.render(event, &HookResponse::default(), *can_ask);
         return write(&neutral.answer);
     }
-    let cancel = listen_for_signals();
     let options = Options {
-        cancel: cancel.clone(),
+        cancel: None,
+        listen: Some(listen_for_signals),
         owns_process: true,
         #[cfg(unix)]
         parent: Some(std::os::unix::process::parent_id()),
@@ -97,11 +97,12 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
     };
     let handled = engine.handle(event, &options);
     let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
-    let exit = write(&answer);
+    let exit = if handled.cancelled {
+        128 + 15
+    } else {
+        write(&answer)
+    };
     engine.conclude(event, handled, Some(answer), &lost);
-    if cancel.is_some_and(|cancel| cancel.is_set()) {
-        return 128 + 15;
-    }
     exit
 }
 

@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod clock;
+mod compiled;
 pub mod dialect;
 pub mod discover;
 pub mod duplicate;

@@ -12,14 +12,11 @@ use anyhook_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::compiled::Compiled;
 use crate::discover::{Source, Trouble};
 use crate::engine::Engine;
-use crate::files;
 use crate::policy::Rulebook;
 use crate::trust::{self, Consent, Distrust, TrustStatus};
-
-/// Folder of the parsed manifests, in the state folder.
-pub const CACHE: &str = "plans";
 
 /// A hook with all that running it needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -51,7 +48,7 @@ impl Planned<'_> {
 #[derive(Debug)]
 pub struct Loaded {
     pub source: Source,
-    pub manifest: Manifest,
+    compiled: Compiled,
     trust: Trust,
 }
 
@@ -80,10 +77,20 @@ impl Loaded {
                 Some(_) => Trust::None(Distrust::Changed(vec![source.path.clone()])),
             },
         };
-        let manifest = read(&source, &engine.dirs.state, &sha256, troubles)?;
+        let state = &engine.dirs.state;
+        let kept = Compiled::load(state, &sha256);
+        let compiled = kept.or_else(|| {
+            let (manifest, findings) = parsed(&source);
+            let compiled = manifest.as_ref().and_then(Compiled::new);
+            match &compiled {
+                Some(compiled) => compiled.save(state, &sha256),
+                None => troubles.push(broken(&source, &findings)),
+            }
+            compiled
+        })?;
         Some(Self {
             source,
-            manifest,
+            compiled,
             trust,
         })
     }
@@ -95,34 +102,52 @@ impl Loaded {
         }
     }
 
-    /// Each hook, and whether it is for this event.
-    pub fn candidates<'a>(
-        &'a self,
-        event: &'a HookEvent,
-        rules: &'a Rulebook,
-    ) -> impl Iterator<Item = (Planned<'a>, Verdict)> {
-        let hooks = self.manifest.hooks.iter().enumerate();
-        hooks.map(move |(position, hook)| {
-            let planned = Planned {
-                hook: Cow::Borrowed(hook),
-                label: trust::label(hook, position),
-                scope: self.source.scope,
-                manifest: Cow::Borrowed(&self.source.path),
-                root: Cow::Borrowed(&self.source.root),
-            };
-            let verdict = self.verdict(&planned, event, rules);
-            (planned, verdict)
-        })
+    /// The hooks that are for this event.
+    pub fn due(&self, event: &HookEvent) -> Vec<Planned<'_>> {
+        let Some(due) = self.compiled.due(event) else {
+            let mut all = self.hooks();
+            all.retain(|planned| fit(&planned.hook, event).is_none());
+            return all;
+        };
+        let due = due.into_iter();
+        due.map(|(position, hook)| self.planned(hook, position))
+            .collect()
     }
 
-    fn verdict(&self, planned: &Planned<'_>, event: &HookEvent, rules: &Rulebook) -> Verdict {
+    /// Every hook, and whether it would run.
+    pub fn all(&self, event: &HookEvent, rules: &Rulebook) -> Vec<(Planned<'_>, Verdict)> {
+        let hooks = self.hooks().into_iter();
+        hooks
+            .map(|planned| {
+                let verdict = fit(&planned.hook, event);
+                let verdict = verdict.unwrap_or_else(|| self.may_run(&planned, rules));
+                (planned, verdict)
+            })
+            .collect()
+    }
+
+    fn hooks(&self) -> Vec<Planned<'_>> {
+        let manifest = parsed(&self.source).0;
+        let hooks = manifest.into_iter().flat_map(|manifest| manifest.hooks);
+        hooks
+            .enumerate()
+            .map(|(position, hook)| self.planned(hook, position))
+            .collect()
+    }
+
+    fn planned(&self, hook: Hook, position: usize) -> Planned<'_> {
+        Planned {
+            label: trust::label(&hook, position),
+            hook: Cow::Owned(hook),
+            scope: self.source.scope,
+            manifest: Cow::Borrowed(&self.source.path),
+            root: Cow::Borrowed(&self.source.root),
+        }
+    }
+
+    /// Asked just before it runs: an earlier hook may have changed its script.
+    pub fn may_run(&self, planned: &Planned<'_>, rules: &Rulebook) -> Verdict {
         let hook = &*planned.hook;
-        if hook.event != event.event && hook.event != event.native_event {
-            return Verdict::OtherEvent;
-        }
-        if !matches(hook.matcher.as_ref(), event) {
-            return Verdict::OtherTool;
-        }
         let files = || trust::hook_files(hook, planned.scope, &planned.root, planned.folder());
         match &self.trust {
             Trust::None(why) => return Verdict::Untrusted(why.clone()),
@@ -150,30 +175,17 @@ impl Loaded {
     }
 }
 
-/// The parsed manifest, kept by the content that it was parsed from: reading it
-/// again is several times faster than YAML and all its checks.
-fn read(
-    source: &Source,
-    state: &Path,
-    sha256: &str,
-    troubles: &mut Vec<Trouble>,
-) -> Option<Manifest> {
-    let version = env!("CARGO_PKG_VERSION");
-    let kept = state.join(CACHE).join(format!("{sha256}-{version}.json"));
-    let cached = std::fs::read(&kept).ok();
-    if let Some(manifest) = cached.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-        return Some(manifest);
+/// Why a hook is not for an event.
+fn fit(hook: &Hook, event: &HookEvent) -> Option<Verdict> {
+    if hook.event != event.event && hook.event != event.native_event {
+        return Some(Verdict::OtherEvent);
     }
+    (!matches(hook.matcher.as_ref(), event)).then_some(Verdict::OtherTool)
+}
+
+fn parsed(source: &Source) -> (Option<Manifest>, Vec<Diagnostic>) {
     let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
-    let (manifest, findings) = parse::manifest(&source.text, format, &Vocabulary::default());
-    match &manifest {
-        Some(manifest) => {
-            let bytes = serde_json::to_vec(manifest).unwrap_or_default();
-            let _ = files::replace(&kept, &bytes);
-        }
-        None => troubles.push(broken(source, &findings)),
-    }
-    manifest
+    parse::manifest(&source.text, format, &Vocabulary::default())
 }
 
 /// Whether a hook runs for an event.

@@ -1,0 +1,107 @@
+//! A checked manifest in a form of which an event reads only its own hooks.
+//!
+//! One line per hook: event, matcher and hook as JSON, with tabs between them
+//! (JSON has none). Kept in the state folder under the hash of the manifest
+//! that it was made from, so that YAML and its checks are paid for once.
+
+use std::path::{Path, PathBuf};
+
+use anyhook_model::{Hook, HookEvent, Manifest, Matcher, matches};
+
+use crate::files;
+
+/// Its folder in the state folder.
+pub const FOLDER: &str = "plans";
+
+/// Changes with the form, and with what a hook is.
+const HEADER: &str = concat!("anyhook plan 1 ", env!("CARGO_PKG_VERSION"));
+
+#[derive(Debug)]
+pub struct Compiled(String);
+
+impl Compiled {
+    pub fn new(manifest: &Manifest) -> Option<Self> {
+        let mut text = HEADER.to_owned();
+        for hook in &manifest.hooks {
+            let matcher = hook.matcher.as_ref().map(serde_json::to_string);
+            text.push('\n');
+            text.push_str(&serde_json::to_string(&hook.event).ok()?);
+            text.push('\t');
+            text.push_str(&matcher.transpose().ok()?.unwrap_or_default());
+            text.push('\t');
+            text.push_str(&serde_json::to_string(hook).ok()?);
+        }
+        // The end of the last line is the sign that nothing is missing.
+        text.push('\n');
+        Some(Self(text))
+    }
+
+    fn path(state: &Path, sha256: &str) -> PathBuf {
+        state.join(FOLDER).join(sha256)
+    }
+
+    pub fn load(state: &Path, sha256: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(Self::path(state, sha256)).ok()?;
+        let is_ours = text.lines().next() == Some(HEADER) && text.ends_with('\n');
+        is_ours.then_some(Self(text))
+    }
+
+    pub fn save(&self, state: &Path, sha256: &str) {
+        // Without a place to keep it, the next event parses again.
+        let _ = files::replace(&Self::path(state, sha256), self.0.as_bytes());
+    }
+
+    /// The hooks that are for this event, with their positions; `None` when a
+    /// line cannot be read.
+    pub fn due(&self, event: &HookEvent) -> Option<Vec<(usize, Hook)>> {
+        let mut due = Vec::new();
+        for (position, line) in self.0.lines().skip(1).enumerate() {
+            let mut parts = line.splitn(3, '\t');
+            let (name, matcher, hook) = (parts.next()?, parts.next()?, parts.next()?);
+            let name = name.strip_prefix('"')?.strip_suffix('"')?;
+            if name != event.event && name != event.native_event {
+                continue;
+            }
+            let matcher: Option<Matcher> = match matcher {
+                "" => None,
+                matcher => Some(serde_json::from_str(matcher).ok()?),
+            };
+            if matches(matcher.as_ref(), event) {
+                due.push((position, serde_json::from_str(hook).ok()?));
+            }
+        }
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_an_event_needs_and_nothing_changed() {
+        let manifest: Manifest = serde_json::from_value(json!({"spec": "hooks/1.0", "hooks": [
+            {"event": "before_tool_execute", "matcher": {"pattern": "^Ba\tsh?"}, "handler": {"type": "command", "command": "a\tb\nc"}},
+            {"event": "before_tool_execute", "matcher": ["shell", {"mcp": {"server": "x"}}], "blocking": true, "later": 1,
+             "handler": {"type": "http", "url": "https://x", "timeout": 1.5, "async": true, "new": [1]}},
+            {"event": "session_start", "handler": {"type": "command", "command": "x"}},
+        ]})).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        Compiled::new(&manifest).unwrap().save(state.path(), "sum");
+        let kept = Compiled::load(state.path(), "sum").unwrap();
+        let event = |tool: &str| -> HookEvent {
+            serde_json::from_value(json!({"event": "before_tool_execute", "source": "x",
+                "data": {"tool_name": tool, "native_tool_name": "Bash"}}))
+            .unwrap()
+        };
+        let due = kept.due(&event("shell")).unwrap();
+        assert_eq!(due, [(1, manifest.hooks[1].clone())]);
+        assert_eq!(kept.due(&event("find")).unwrap(), []);
+
+        let cut = &kept.0.as_bytes()[..kept.0.len() - 5];
+        std::fs::write(Compiled::path(state.path(), "cut"), cut).unwrap();
+        assert!(Compiled::load(state.path(), "cut").is_none());
+        assert!(Compiled::load(state.path(), "none").is_none());
+    }
+}
