@@ -29,7 +29,7 @@ pub(crate) struct Shared {
     pub has_journal: bool,
     pub limits: Limits,
     pub metrics: Metrics,
-    pub hook_slots: Semaphore,
+    pub hook_slots: Arc<Semaphore>,
     pub stream_slots: Arc<Semaphore>,
     /// Counts commits of new events.
     pub commits: watch::Sender<u64>,
@@ -63,7 +63,7 @@ impl Shared {
             has_journal: config.journal.is_some(),
             limits: config.limits,
             metrics: Metrics::new(host.agents().into_iter().map(|agent| agent.slug).collect()),
-            hook_slots: Semaphore::new(config.limits.hooks.max(1)),
+            hook_slots: Arc::new(Semaphore::new(config.limits.hooks.max(1))),
             stream_slots: Arc::new(Semaphore::new(config.limits.streams)),
             commits: watch::Sender::new(0),
             stop: watch::Sender::new(false),

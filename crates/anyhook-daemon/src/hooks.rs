@@ -103,9 +103,12 @@ impl Call {
         let agent = self.request.agent.clone();
         let event = self.request.event.clone().unwrap_or_default();
         let failed = || Refusal::internal("the hooks could not be run");
-        let _slot = app.hook_slots.acquire().await.map_err(|_| failed())?;
+        let slots = app.hook_slots.clone();
+        let slot = slots.acquire_owned().await.map_err(|_| failed())?;
         let shared = app.clone();
         let reply = tokio::task::spawn_blocking(move || {
+            // Held until the hooks have ended, even when the caller has hung up.
+            let _slot = slot;
             let reply = shared.host.handle(self.request);
             keep(&shared, &reply);
             reply

@@ -31,7 +31,7 @@ const FILES: [(&str, &str, &str); 7] = [
 const JS: &str = "text/javascript";
 
 pub(crate) async fn index() -> Response {
-    ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], INDEX).into_response()
+    shell("text/html; charset=utf-8", INDEX)
 }
 
 pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, Refusal> {
@@ -39,7 +39,7 @@ pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, Refusal>
         .iter()
         .find(|(file, _, _)| *file == name)
         .ok_or_else(|| Refusal::not_found("the page has no such file"))?;
-    Ok(([(header::CONTENT_TYPE, *kind)], *text).into_response())
+    Ok(shell(kind, text))
 }
 
 pub(crate) async fn openapi() -> Response {
@@ -76,27 +76,45 @@ pub(crate) fn new_link(app: &App) -> std::io::Result<String> {
     Ok(format!("{}/#code={}", app.base, app.keys.new_link()?))
 }
 
-/// On every answer: events hold hostile text, and no other page may look at ours.
+/// On every answer: nobody keeps it, guesses its type, or shows it on a page of theirs.
 pub(crate) fn protect(headers: &mut HeaderMap) {
-    for (name, value) in [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-        ),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-        (header::X_FRAME_OPTIONS, "DENY"),
-        (
-            HeaderName::from_static("cross-origin-resource-policy"),
-            "same-origin",
-        ),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-        (header::CACHE_CONTROL, "no-store"),
-    ] {
+    put(
+        headers,
+        [
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::CACHE_CONTROL, "no-store"),
+            (
+                HeaderName::from_static("cross-origin-resource-policy"),
+                "same-origin",
+            ),
+        ],
+    );
+}
+
+/// On the page itself: events hold hostile text, and no other page may look at ours.
+fn shell(kind: &'static str, text: &'static str) -> Response {
+    let mut response = ([(header::CONTENT_TYPE, kind)], text).into_response();
+    put(
+        response.headers_mut(),
+        [
+            (
+                header::CONTENT_SECURITY_POLICY,
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                 base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            ),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::X_FRAME_OPTIONS, "DENY"),
+            (
+                HeaderName::from_static("cross-origin-opener-policy"),
+                "same-origin",
+            ),
+        ],
+    );
+    response
+}
+
+fn put<const N: usize>(headers: &mut HeaderMap, lines: [(HeaderName, &'static str); N]) {
+    for (name, value) in lines {
         headers.insert(name, HeaderValue::from_static(value));
     }
 }

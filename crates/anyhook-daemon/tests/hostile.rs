@@ -459,6 +459,19 @@ fn the_slow_are_cut_off_and_the_many_turned_away() {
     );
     assert_eq!(hook().send(daemon.address).status, 200);
 
+    // Hooks and streams may take longer than a head.
+    *daemon.host.takes.lock().unwrap() = Duration::from_millis(900);
+    let mut stream = support::Sse::open(daemon.address, "/stream", None);
+    assert_eq!(hook().send(daemon.address).status, 200);
+    assert!(stream.next().is_some());
+    drop(stream);
+    support::eventually(|| {
+        daemon
+            .get("/metrics")
+            .body
+            .contains("\nanyhook_streams 0\n")
+    });
+
     let streams: Vec<_> = (0..2)
         .map(|_| support::Sse::open(daemon.address, "/stream", None))
         .collect();
