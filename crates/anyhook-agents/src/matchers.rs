@@ -109,10 +109,10 @@ impl Adapter {
                     .chain(&also.also)
                     .find(|kind| **kind != *name);
                 if let Some(kind) = wider {
-                    notes.push(Note::Widened(format!(
-                        "`{}` is also `{kind}` there",
-                        also.native
-                    )));
+                    let note = Note::Widened(format!("`{}` is also `{kind}` there", also.native));
+                    if !notes.contains(&note) {
+                        notes.push(note);
+                    }
                 }
             }
             atoms.extend(names.into_iter().map(Atom::Exact));

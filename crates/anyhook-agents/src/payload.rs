@@ -14,6 +14,9 @@ use crate::{Adapter, pointer};
 /// Places that another place has filled: not to be written back.
 const NATIVE_ABSENT: &str = "native_absent";
 
+/// What of the native input told one row of a tool from the others.
+const NATIVE_WHEN: &str = "native_when";
+
 /// Further canonical tools that the called tool does as well.
 pub const TOOL_KINDS: &str = "tool_kinds";
 
@@ -241,6 +244,11 @@ impl Adapter {
             Some(_) => None,
             None => self.tool_by_native(&native, input.as_ref().and_then(Value::as_object)),
         };
+        if let Some(row) = row.filter(|row| !row.when.is_empty()) {
+            event
+                .metadata
+                .insert(NATIVE_WHEN.into(), Value::Object(row.when.clone()));
+        }
         let canonical = match (&quirk, row) {
             (Some((name, _)), _) => name.clone(),
             (None, Some(row)) => row.is.to_string(),
@@ -418,14 +426,22 @@ impl Adapter {
         if own {
             let name = event.native_tool_name();
             let row = name.and_then(|name| self.tool_by_native(name, None));
-            // Several rows may share a name: the canonical name says which it was.
+            // Several rows may share a name: the canonical name and what was
+            // left out of the input say which it was.
+            let when = event
+                .metadata
+                .get(NATIVE_WHEN)
+                .and_then(Value::as_object)
+                .cloned()
+                .unwrap_or_default();
             let row = row.and_then(|row| {
-                self.spec
-                    .tools
-                    .iter()
-                    .find(|other| {
-                        other.native == row.native && Some(other.is.as_ref()) == canonical
-                    })
+                let mut twins = self.spec.tools.iter().filter(|other| {
+                    other.native == row.native && Some(other.is.as_ref()) == canonical
+                });
+                twins
+                    .clone()
+                    .find(|other| other.when == when)
+                    .or_else(|| twins.next())
                     .or(Some(row))
             });
             let input = native_input.map(|input| {

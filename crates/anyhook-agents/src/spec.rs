@@ -84,6 +84,9 @@ pub struct Detect {
     /// `/a=b`: has that text; `/a*=b`: has a text with that in it.
     #[serde(default)]
     pub payload: Vec<Str>,
+    /// Arguments of the program that mean that nobody sits before it.
+    #[serde(default)]
+    pub headless: Vec<Str>,
     /// The program's name on PATH.
     #[serde(default)]
     pub binary: Vec<Str>,

@@ -1,0 +1,99 @@
+//! Timing of whole processes.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A command with what it reads on stdin.
+pub struct Case<'a> {
+    pub name: &'a str,
+    pub make: Box<dyn Fn() -> Command + 'a>,
+    pub stdin: Vec<u8>,
+}
+
+impl<'a> Case<'a> {
+    pub fn new(name: &'a str, make: impl Fn() -> Command + 'a) -> Self {
+        Self {
+            name,
+            make: Box::new(make),
+            stdin: Vec::new(),
+        }
+    }
+
+    pub fn with_stdin(mut self, stdin: &[u8]) -> Self {
+        self.stdin = stdin.to_vec();
+        self
+    }
+
+    fn once(&self) -> Result<Duration, String> {
+        let mut command = (self.make)();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let start = Instant::now();
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // A program that does not read is no failure of the measurement.
+            let _ = pipe.write_all(&self.stdin);
+        }
+        child
+            .wait()
+            .map_err(|error| format!("{}: {error}", self.name))?;
+        Ok(start.elapsed())
+    }
+}
+
+/// The best and the middle time of each case.
+pub struct Times {
+    pub best: f64,
+    pub median: f64,
+}
+
+/// Runs the cases by turns, `rounds` times each.
+pub fn measure(cases: &[Case<'_>], rounds: usize) -> Result<Vec<Times>, String> {
+    let mut all: Vec<Vec<f64>> = cases.iter().map(|_| Vec::with_capacity(rounds)).collect();
+    for _ in 0..rounds {
+        for (case, times) in cases.iter().zip(&mut all) {
+            times.push(case.once()?.as_secs_f64() * 1000.0);
+        }
+    }
+    Ok(all
+        .into_iter()
+        .map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            Times {
+                best: times.first().copied().unwrap_or_default(),
+                median: times.get(times.len() / 2).copied().unwrap_or_default(),
+            }
+        })
+        .collect())
+}
+
+/// Prints each case as a ratio to the first. `limits`: what a ratio may be.
+pub fn report(cases: &[Case<'_>], times: &[Times], limits: &[(&str, f64)]) {
+    let base = times.first().map_or(1.0, |time| time.best);
+    let base_median = times.first().map_or(1.0, |time| time.median);
+    println!("{:<46} {:>9} {:>9} {:>9}", "", "best ms", "ratio", "median");
+    for (case, time) in cases.iter().zip(times) {
+        let ratio = time.best / base;
+        let limit = limits
+            .iter()
+            .find(|(name, _)| *name == case.name)
+            .map(|(_, limit)| *limit);
+        let verdict = match limit {
+            Some(limit) if ratio <= limit => format!("  within {limit}"),
+            Some(limit) => format!("  OVER {limit}"),
+            None => String::new(),
+        };
+        println!(
+            "{:<46} {:>9.3} {:>9.2} {:>9.2}{verdict}",
+            case.name,
+            time.best,
+            ratio,
+            time.median / base_median
+        );
+    }
+}
