@@ -11,6 +11,7 @@ mod attach;
 mod bounded;
 mod decide;
 mod endpoint;
+mod items;
 pub mod map;
 mod process;
 mod proxy;

@@ -1,12 +1,15 @@
 //! One connection to a running app-server, from the greeting to its loss.
 //!
 //! The server asks every client that is subscribed to a thread and takes the
-//! first answer. New threads subscribe all clients; those that run already are
-//! joined here, whereupon the server repeats what it still waits for. Requests
-//! that are not for hooks are never answered, not even with an error: they are
-//! some other client's.
+//! first answer. All clients hear of a thread and of its state, but only a client
+//! that has joined it by `thread/resume` hears of its turns; whereupon the server
+//! repeats what it still waits for. A new thread cannot be joined before it has
+//! something to resume, so a failure is tried again at its next change of state.
+//!
+//! Requests that are not for hooks are never answered, not even with an error:
+//! they are some other client's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use anyhook_model::HookResponse;
@@ -27,6 +30,8 @@ use crate::wire::{
     RequestId, ResumeParams, parse, write,
 };
 
+/// Begins the id of a request to join the thread that follows.
+const JOIN: &str = "anyhook:join:";
 /// How long a server may take to return our farewell.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -62,6 +67,32 @@ struct Loaded {
     next_cursor: Option<String>,
 }
 
+/// Of `thread/started` and `thread/status/changed`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadNews {
+    #[serde(default)]
+    thread: Option<ThreadId>,
+    #[serde(default)]
+    thread_id: Option<String>,
+    #[serde(default)]
+    status: ThreadStatus,
+}
+
+#[derive(Debug, Deserialize)]
+struct ThreadId {
+    id: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ThreadStatus {
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    active_flags: Vec<String>,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Greeting {
@@ -83,6 +114,7 @@ pub(crate) async fn run(
         hooks,
         mapper: Mapper::default(),
         open: HashSet::new(),
+        threads: HashMap::new(),
         answer,
     };
     match unless(cancel, session.greet()).await {
@@ -127,7 +159,16 @@ struct Session<'a> {
     mapper: Mapper,
     /// Requests that are with the hooks and that nobody has answered yet.
     open: HashSet<RequestId>,
+    threads: HashMap<String, Joined>,
     answer: UnboundedSender<Decided>,
+}
+
+/// Our standing with a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Joined {
+    No,
+    Asked,
+    Yes,
 }
 
 impl Session<'_> {
@@ -187,12 +228,37 @@ impl Session<'_> {
         };
         if let Some(id) = message.answers() {
             if *id == own_id("loaded") {
-                return self.join(message.result.and_then(parse)).await;
+                return self.join_loaded(message.result.and_then(parse)).await;
             }
-            if *id == own_id("join") {
+            if let RequestId::Text(id) = id
+                && let Some(thread) = id.strip_prefix(JOIN)
+            {
+                let joined = if message.result.is_some() {
+                    Joined::Yes
+                } else {
+                    Joined::No
+                };
+                self.threads.insert(thread.to_owned(), joined);
                 self.mapper.joined(&message);
             }
             return Ok(());
+        }
+        match message.method() {
+            Some("thread/started" | "thread/status/changed") => {
+                if let Some(news) = message.params.and_then(parse) {
+                    self.hear_of(news).await?;
+                }
+            }
+            Some("thread/closed" | "thread/archived" | "thread/deleted") => {
+                if let Some(id) = message
+                    .params
+                    .and_then(parse::<ThreadNews>)
+                    .and_then(|news| news.thread_id)
+                {
+                    self.threads.remove(&id);
+                }
+            }
+            _ => {}
         }
         match self.mapper.server(&message) {
             Seen::Nothing => Ok(()),
@@ -210,23 +276,49 @@ impl Session<'_> {
         }
     }
 
-    /// Subscribes to the threads that are under way.
-    async fn join(&mut self, loaded: Option<Loaded>) -> Result<(), String> {
+    /// Joins the threads that are under way, and asks what they are about: a
+    /// request that is repeated to us may depend on what was said before.
+    async fn join_loaded(&mut self, loaded: Option<Loaded>) -> Result<(), String> {
         let Some(loaded) = loaded else {
             return Ok(());
         };
         for thread in &loaded.data {
-            let params = ResumeParams {
-                thread_id: thread,
-                exclude_turns: true,
-            };
-            self.request("thread/resume", &own_id("join"), params)
-                .await?;
+            self.join(thread, false).await?;
         }
         match loaded.next_cursor {
             Some(cursor) => self.list(Some(cursor)).await,
             None => Ok(()),
         }
+    }
+
+    async fn hear_of(&mut self, news: ThreadNews) -> Result<(), String> {
+        let Some(thread) = news.thread.map(|thread| thread.id).or(news.thread_id) else {
+            return Ok(());
+        };
+        if news.status.kind == "notLoaded" {
+            self.threads.remove(&thread);
+            return Ok(());
+        }
+        let waits = news
+            .status
+            .active_flags
+            .iter()
+            .any(|flag| flag == "waitingOnApproval");
+        self.join(&thread, !waits).await
+    }
+
+    async fn join(&mut self, thread: &str, exclude_turns: bool) -> Result<(), String> {
+        let standing = self.threads.get(thread).copied();
+        if matches!(standing, Some(Joined::Asked | Joined::Yes)) {
+            return Ok(());
+        }
+        self.threads.insert(thread.to_owned(), Joined::Asked);
+        let id = RequestId::Text(format!("{JOIN}{thread}"));
+        let params = ResumeParams {
+            thread_id: thread,
+            exclude_turns,
+        };
+        self.request("thread/resume", &id, params).await
     }
 
     async fn consider(&mut self, approval: Box<Approval>) -> Result<(), String> {
@@ -282,7 +374,11 @@ impl Session<'_> {
     async fn farewell(&mut self) -> Why {
         let leave = async {
             self.socket.close(None).await?;
-            while let Some(Ok(_)) = self.socket.next().await {}
+            while let Some(Ok(message)) = self.socket.next().await {
+                if message.is_close() {
+                    break;
+                }
+            }
             Ok::<_, tokio_tungstenite::tungstenite::Error>(())
         };
         let _ = timeout(FAREWELL, leave).await;

@@ -119,7 +119,7 @@ pub struct LoadedListParams {
 #[serde(rename_all = "camelCase")]
 pub struct ResumeParams<'a> {
     pub thread_id: &'a str,
-    /// Only the subscription is wanted, never the history.
+    /// Whether only the subscription is wanted and not the history.
     pub exclude_turns: bool,
 }
 

@@ -19,8 +19,11 @@ mod hooks;
 mod kit;
 mod order;
 mod play;
+mod real;
 mod replay;
 mod schema;
+mod socket;
+mod sockets;
 mod stream;
 mod transcript;
 
@@ -37,10 +40,12 @@ fn main() {
     let mut trials: Vec<Trial> = Vec::new();
     trials.extend(replay::trials());
     trials.extend(attach::trials());
+    trials.extend(sockets::trials());
     trials.extend(schema::trials());
     trials.extend(stream::trials());
     trials.extend(order::trials());
     trials.extend(faults::trials());
+    trials.extend(real::trials());
     libtest_mimic::run(&arguments, trials).exit();
 }
 

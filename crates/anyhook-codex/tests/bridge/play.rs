@@ -105,16 +105,15 @@ fn echo() -> ! {
 /// Has a child, ignores the end of its input and being asked to end.
 fn stubborn(pids: &Path) -> ! {
     let me = std::env::current_exe().unwrap();
-    let child = Command::new("sh")
+    let mut child = Command::new("sh")
         .arg("-c")
         .arg("trap '' TERM; exec \"$0\" play sleeper")
         .arg(me)
         .spawn()
         .unwrap();
     std::fs::write(pids, format!("{}\n{}\n", std::process::id(), child.id())).unwrap();
-    loop {
-        std::thread::sleep(Duration::from_secs(3600));
-    }
+    child.wait().unwrap();
+    panic!("the child has ended before its parent");
 }
 
 /// Says the lines of a file, then writes down what it gets.

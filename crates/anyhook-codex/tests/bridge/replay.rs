@@ -80,13 +80,14 @@ pub fn expected_answer(request: &Value, mind: &str) -> Option<Value> {
     result.map(|result| json!({"id": request["id"], "result": result}))
 }
 
-/// Compares with the recorded events. Questions run beside notices, so the two
-/// are kept apart; each is in order.
+/// Compares with the recorded events. Notices come in order; questions run beside
+/// them and beside each other, so they are sorted.
 pub fn check_events(name: &str, events: &[Value]) {
-    let (questions, notices): (Vec<&Value>, Vec<&Value>) = events.iter().partition(|event| {
+    let (mut questions, notices): (Vec<&Value>, Vec<&Value>) = events.iter().partition(|event| {
         let method = event["native_event"].as_str().unwrap();
         method.ends_with("Approval") || method == "mcpServer/elicitation/request"
     });
+    questions.sort_by_key(|event| event["data"]["tool_call_id"].to_string());
     let found = json!({"approvals": questions, "notices": notices});
     for event in events {
         let back: HookEvent = serde_json::from_value(event.clone()).unwrap();

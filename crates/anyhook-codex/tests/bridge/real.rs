@@ -1,0 +1,356 @@
+//! Against the real thing: `codex app-server`, offline, with a model on loopback
+//! that wants to run a command and then to write a file.
+//!
+//! `ANYHOOK_CODEX` names the binary (of `@openai/codex`); without it these tests
+//! are listed as ignored.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhook_codex::{AttachOptions, Endpoint, Proxy, ProxyOptions, Status, attach};
+use anyhook_model::HookResponse;
+use futures_util::{SinkExt, StreamExt};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_util::sync::CancellationToken;
+
+use crate::hooks::Script;
+use crate::kit::{LONG, Scratch, read_lines, until};
+use crate::trial;
+
+const PATCH: &str = "*** Begin Patch\n*** Add File: out.txt\n+written\n*** End Patch\n";
+
+/// A model that answers by how far the conversation is.
+fn model() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    port
+}
+
+fn answer(mut stream: TcpStream) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let (mut length, mut line) = (0, String::new());
+    let mut first = String::new();
+    while reader.read_line(&mut line).unwrap_or(0) > 2 {
+        if first.is_empty() {
+            first.clone_from(&line);
+        }
+        if let Some(("content-length", value)) = line.to_lowercase().split_once(':') {
+            length = value.trim().parse().unwrap();
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    if !first.contains("/responses") {
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+        return;
+    }
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let input = body["input"].as_array().cloned().unwrap_or_default();
+    let is_call = |item: &&Value| {
+        matches!(
+            item["type"].as_str(),
+            Some("function_call" | "custom_tool_call")
+        )
+    };
+    let item = match input.iter().filter(is_call).count() {
+        0 => {
+            let arguments = json!({"cmd": "touch approved.txt", "sandbox_permissions": "require_escalated", "justification": "May I?"});
+            json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "exec_command", "arguments": arguments.to_string()})
+        }
+        1 => {
+            json!({"type": "custom_tool_call", "id": "ct_2", "call_id": "call_2", "name": "apply_patch", "input": PATCH})
+        }
+        _ => {
+            json!({"type": "message", "id": "m_3", "role": "assistant", "content": [{"type": "output_text", "text": "done", "annotations": []}]})
+        }
+    };
+    let usage = json!({"input_tokens": 1, "output_tokens": 1, "total_tokens": 2});
+    let mut text =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+            .to_owned();
+    for event in [
+        json!({"type": "response.created", "response": {"id": "r"}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [item], "usage": usage}}),
+    ] {
+        let name = event["type"].as_str().unwrap();
+        write!(
+            text,
+            "event: {name}
+data: {event}
+
+"
+        )
+        .unwrap();
+    }
+    let _ = stream.write_all(text.as_bytes());
+}
+
+struct Home {
+    scratch: Scratch,
+    codex: PathBuf,
+}
+
+impl Home {
+    fn new(codex: &Path) -> Self {
+        let scratch = Scratch::new();
+        for dir in ["home", "work"] {
+            std::fs::create_dir(scratch.path(dir)).unwrap();
+        }
+        let config = format!(
+            "model = \"gpt-5.5\"\nmodel_provider = \"fake\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\n\
+             check_for_update_on_startup = false\n[analytics]\nenabled = false\n[model_providers.fake]\nname = \"fake\"\n\
+             base_url = \"http://127.0.0.1:{}/v1\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\nrequest_max_retries = 0\nstream_max_retries = 0\n",
+            model()
+        );
+        std::fs::write(scratch.path("home/config.toml"), config).unwrap();
+        let codex = codex.to_owned();
+        Self { scratch, codex }
+    }
+
+    fn server(&self, more: &[&str]) -> Command {
+        let mut command = Command::new(&self.codex);
+        command
+            .arg("app-server")
+            .args(more)
+            .current_dir(self.scratch.path("work"))
+            .env("HOME", self.scratch.path("home"))
+            .env("CODEX_HOME", self.scratch.path("home"))
+            .env("FAKE_KEY", "x")
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn requests(&self) -> [Value; 3] {
+        [
+            json!({"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "driver", "title": null, "version": "1"}, "capabilities": null}}),
+            json!({"method": "initialized"}),
+            json!({"id": 2, "method": "thread/start", "params": {"cwd": self.scratch.path("work"), "approvalPolicy": "on-request", "sandbox": "read-only"}}),
+        ]
+    }
+
+    fn script(&self, response: &HookResponse) -> Script {
+        Script {
+            response: response.clone(),
+            log: Some(self.scratch.path("events")),
+            ..Script::default()
+        }
+    }
+
+    /// What the hooks heard and what became of it.
+    fn check(&self, allowed: bool, late: bool) {
+        let events = read_lines(&self.scratch.path("events"));
+        let with = |name: &str, tool: &str| {
+            let found = events
+                .iter()
+                .filter(|event| event["event"] == name && event["data"]["tool_name"] == tool);
+            found.cloned().collect::<Vec<_>>()
+        };
+        let [command] = with("before_tool_execute", "shell").try_into().unwrap();
+        assert_eq!(
+            command["data"]["tool_input"]["command"],
+            "touch approved.txt"
+        );
+        assert_eq!(command["data"]["reason"], "May I?");
+        let [patch] = with("before_tool_execute", "file_edit").try_into().unwrap();
+        assert_eq!(
+            patch["data"]["tool_input"]["files"][0]["content"],
+            "written\n"
+        );
+        let status = if allowed { "success" } else { "error" };
+        for tool in ["shell", "file_edit"] {
+            // Right after a join the server may leave out the end of an item.
+            if late && tool == "shell" {
+                continue;
+            }
+            let [after] = with("after_tool_execute", tool).try_into().unwrap();
+            assert_eq!(after["data"]["status"], status, "{after}");
+        }
+        let last = events
+            .iter()
+            .find(|event| event["event"] == "agent_stop")
+            .unwrap();
+        assert_eq!(
+            last["data"]["last_message"], "done",
+            "the turn goes on to its end"
+        );
+        assert_eq!(self.scratch.path("work/approved.txt").exists(), allowed);
+        assert_eq!(self.scratch.path("work/out.txt").exists(), allowed);
+    }
+}
+
+fn turn(thread: &Value) -> Value {
+    json!({"id": 3, "method": "turn/start", "params": {"threadId": thread, "input": [{"type": "text", "text": "go", "text_elements": []}]}})
+}
+
+fn through_the_proxy(codex: &Path, response: &HookResponse, allowed: bool) {
+    let home = Home::new(codex);
+    let (from_client, mut client) = std::io::pipe().unwrap();
+    let (server, to_client) = std::io::pipe().unwrap();
+    let proxy = Proxy::new(
+        home.server(&[]),
+        Arc::new(home.script(response)),
+        ProxyOptions::default(),
+    );
+    let proxy = std::thread::spawn(move || proxy.run(from_client, to_client).unwrap());
+    for request in home.requests() {
+        writeln!(client, "{request}").unwrap();
+    }
+    for line in BufReader::new(server).lines() {
+        let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        assert!(
+            message["method"] != "item/commandExecution/requestApproval",
+            "the hooks answer"
+        );
+        if message["id"] == 2 {
+            writeln!(client, "{}", turn(&message["result"]["thread"]["id"])).unwrap();
+        }
+        if message["method"] == "turn/completed" {
+            break;
+        }
+    }
+    drop(client);
+    assert_eq!(proxy.join().unwrap().exit_code, 0);
+    home.check(allowed, false);
+}
+
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args(["-9", "--", &group]).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// `late`: the hooks come when the server already waits for an answer.
+async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bool) {
+    use std::os::unix::process::CommandExt;
+    let home = Home::new(codex);
+    let socket = home.scratch.path("app.sock");
+    let url = format!("unix://{}", socket.display());
+    let mut command = home.server(&["--listen", &url]);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0);
+    let _server = Server(command.spawn().unwrap());
+    until("the socket", || socket.exists().then_some(()));
+
+    let endpoint: Endpoint = url.parse().unwrap();
+    let cancel = CancellationToken::new();
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let start = || {
+        let script = Arc::new(home.script(response));
+        let tell = tell.clone();
+        let run = attach(
+            AttachOptions::new(endpoint.clone()),
+            script,
+            cancel.clone(),
+            move |status| {
+                if matches!(status, Status::Attached { .. }) {
+                    let _ = tell.send(());
+                }
+            },
+        );
+        tokio::spawn(run)
+    };
+    let mut attached = None;
+    if !late {
+        attached = Some(start());
+        timeout(LONG, told.recv()).await.unwrap();
+    }
+
+    let stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
+    let (mut driver, _) = tokio_tungstenite::client_async("ws://localhost/", stream)
+        .await
+        .unwrap();
+    for request in home.requests() {
+        driver
+            .send(Message::text(request.to_string()))
+            .await
+            .unwrap();
+    }
+    loop {
+        let frame = timeout(LONG, driver.next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        let Message::Text(text) = frame else {
+            continue;
+        };
+        let message: Value = serde_json::from_str(&text).unwrap();
+        if message["id"] == 2 && message["method"].is_null() {
+            let turn = turn(&message["result"]["thread"]["id"]);
+            driver.send(Message::text(turn.to_string())).await.unwrap();
+        }
+        // The driver is asked too, and leaves it to the hooks.
+        if message["method"] == "item/commandExecution/requestApproval" && attached.is_none() {
+            attached = Some(start());
+        }
+        if message["method"] == "turn/completed" {
+            break;
+        }
+    }
+    let log = home.scratch.path("events");
+    let heard = || {
+        std::fs::read_to_string(&log)
+            .unwrap_or_default()
+            .contains("agent_stop")
+    };
+    timeout(LONG, async {
+        while !heard() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap();
+    cancel.cancel();
+    assert_eq!(attached.unwrap().await.unwrap().unwrap().connections, 1);
+    home.check(allowed, late);
+}
+
+pub fn trials() -> Vec<Trial> {
+    let codex = std::env::var_os("ANYHOOK_CODEX").map(PathBuf::from);
+    let allow: HookResponse = serde_json::from_value(json!({"decision": "allow"})).unwrap();
+    let deny = HookResponse::deny("no");
+    let mut trials = Vec::new();
+    for (name, response, allowed) in [("allow", allow, true), ("deny", deny, false)] {
+        let (binary, said) = (codex.clone().unwrap_or_default(), response.clone());
+        trials.push(trial(format!("real::proxy::{name}"), move || {
+            through_the_proxy(&binary, &said, allowed);
+        }));
+        for (kind, late) in [("early", false), ("late", true)] {
+            let (binary, said) = (codex.clone().unwrap_or_default(), response.clone());
+            trials.push(trial(format!("real::attach::{kind}::{name}"), move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                runtime
+                    .unwrap()
+                    .block_on(attached(&binary, &said, allowed, late));
+            }));
+        }
+    }
+    let missing = codex.is_none();
+    trials
+        .into_iter()
+        .map(|trial| trial.with_ignored_flag(missing))
+        .collect()
+}
