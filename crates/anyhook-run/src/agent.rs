@@ -5,6 +5,8 @@
 
 use anyhook_model::{Answer, HookEvent, HookResponse, Loss, resolve_ask};
 
+use crate::native::{self, Caller};
+
 /// A payload, understood.
 #[derive(Debug)]
 pub struct Decoded {
@@ -36,11 +38,17 @@ pub trait Agent {
 
 /// The agent of that name, or the one that the surroundings and the payload
 /// give away; with the reason for the choice.
-pub fn resolve(name: Option<&str>, _payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
+pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
     match name {
         Some("canonical") => Ok((Box::new(Canonical), "named".to_owned())),
-        Some(name) => Err(format!("there is no agent `{name}`")),
-        None => Err("name the agent: `--agent NAME`".to_owned()),
+        Some(name) => match anyhook_agents::get(name) {
+            Some(adapter) => Ok((Box::new(Caller(adapter)), "named".to_owned())),
+            None => Err(format!("there is no agent `{name}`")),
+        },
+        None => match native::detect(payload) {
+            Some((adapter, why)) => Ok((Box::new(Caller(adapter)), why)),
+            None => Err("which agent calls cannot be told: `--agent NAME`".to_owned()),
+        },
     }
 }
 

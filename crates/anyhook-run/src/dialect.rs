@@ -7,7 +7,12 @@ pub mod canonical;
 mod contract;
 mod openhook;
 
-use anyhook_model::{HookEvent, HookResponse, Loss};
+use std::path::Path;
+
+use anyhook_agents::config::kept::EVENT;
+use anyhook_model::{Hook, HookEvent, HookResponse, Loss};
+
+use crate::native::Native;
 
 /// What a program gets.
 #[derive(Debug, Default)]
@@ -30,7 +35,9 @@ pub struct Read {
 }
 
 pub trait Dialect {
-    fn encode(&self, event: &HookEvent) -> Result<Payload, String>;
+    /// One payload, or one per part where a program of this dialect takes one
+    /// file at a time: it is asked about each.
+    fn encode(&self, event: &HookEvent) -> Result<Vec<Payload>, String>;
 
     /// What the exit code means for a blocking hook is the caller's matter;
     /// here it only helps to read the answer.
@@ -45,11 +52,23 @@ pub trait Dialect {
 /// The dialect of a handler that names none.
 pub const DEFAULT: &str = "canonical";
 
-pub fn resolve(name: &str) -> Option<Box<dyn Dialect>> {
+/// `hook` and `project` matter to agents' dialects only.
+pub fn resolve(name: &str, hook: &Hook, project: &Path) -> Option<Box<dyn Dialect>> {
     match name {
         "canonical" => Some(Box::new(canonical::Canonical)),
         "contract" => Some(Box::new(contract::Contract)),
         "openhook" => Some(Box::new(openhook::OpenHook)),
-        _ => None,
+        _ => {
+            let adapter = anyhook_agents::get(name)?;
+            let data = hook.provider_data.get(adapter.spec.id.as_ref());
+            let native_event = data
+                .and_then(|data| data.get(EVENT)?.as_str())
+                .map(str::to_owned);
+            Some(Box::new(Native {
+                adapter,
+                native_event,
+                project: project.to_owned(),
+            }))
+        }
     }
 }

@@ -71,7 +71,9 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         }
     };
     debug(|| format!("agent {} ({why})", agent.slug()));
-    debug(|| format!("ignored arguments: {:?}", arguments.unknown));
+    if !arguments.unknown.is_empty() {
+        debug(|| format!("ignored arguments: {}", arguments.unknown.join(" ")));
+    }
     let event = arguments.event.as_deref();
     let decoded = payload.and_then(|payload| agent.decode(&payload, event));
     match decoded {

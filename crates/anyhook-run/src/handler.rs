@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use anyhook_model::answer::Stdout;
 use anyhook_model::decide::settle;
 use anyhook_model::{
-    Ending, HandlerKind, HookEvent, HookResponse, HookRun, Loss, Outcome, Rules, RunOutcome, Scope,
+    Decision, Ending, HandlerKind, HookEvent, HookResponse, HookRun, Loss, Outcome, Rules, RunOutcome, Scope,
     Strategy, registry,
 };
 use serde_json::Value;
 
-use crate::dialect::{self, Payload, Read};
+use crate::dialect::{self, Dialect, Payload, Read};
 use crate::discover::Dirs;
 use crate::evaluator;
 use crate::exec::command::{Launch, Place};
@@ -88,6 +88,46 @@ impl Said {
         Self::failed(End::NotStarted(why.into()))
     }
 
+    /// Whether it says more than "go on".
+    fn decides(&self) -> bool {
+        !matches!(self.ending, Ending::Exit(0))
+            || self.read.error.is_some()
+            || matches!(
+                self.read.response.decision,
+                Some(Decision::Deny | Decision::Ask)
+            )
+    }
+
+    /// Adds what was said about a further part.
+    fn join(&mut self, part: Self) {
+        let (here, there) = (&mut self.read.response, part.read.response);
+        for (text, more) in [
+            (&mut here.context, there.context),
+            (&mut here.system_message, there.system_message),
+        ] {
+            match (text.as_mut(), more) {
+                (Some(text), Some(more)) if *text != more => {
+                    text.push('\n');
+                    text.push_str(&more);
+                }
+                (None, more) => *text = more,
+                _ => {}
+            }
+        }
+        if here.updated_input.is_some() || there.updated_input.is_some() {
+            here.updated_input = None;
+            self.lost.push(Loss::new(
+                "updated_input",
+                "the call has several parts, of which one alone cannot be changed",
+            ));
+        }
+        if there.goes_on == Some(false) {
+            here.goes_on = Some(false);
+        }
+        self.notes.extend(part.notes);
+        self.lost.extend(part.lost);
+    }
+
     fn answered(read: Read) -> Self {
         Self {
             read,
@@ -161,17 +201,40 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
         return Said::cannot_start("it has no command for this system");
     };
     let name = handler.dialect.as_deref().unwrap_or(dialect::DEFAULT);
-    let Some(dialect) = dialect::resolve(name) else {
+    let Some(dialect) = dialect::resolve(name, &planned.hook, &planned.root) else {
         return Said::cannot_start(format!("there is no dialect `{name}`"));
     };
-    let payload = match dialect.encode(event) {
-        Ok(payload) => payload,
+    let payloads = match dialect.encode(event) {
+        Ok(payloads) => payloads,
         Err(why) => {
             return Said::cannot_start(format!("the event cannot be said in `{name}`: {why}"));
         }
     };
     let origin = (planned.scope, planned.folder());
-    let ended = execute(planned, event, context, (command, origin), &payload);
+    let mut whole: Option<Said> = None;
+    for payload in &payloads {
+        let ended = execute(planned, event, context, (command, origin), payload);
+        let said = heard(&*dialect, name, event, &ended, payload);
+        // Asked about each part, the first refusal or failure speaks for all.
+        if said.decides() {
+            return said;
+        }
+        match &mut whole {
+            None => whole = Some(said),
+            Some(whole) => whole.join(said),
+        }
+    }
+    whole.unwrap_or_else(|| Said::cannot_start("there is nothing to ask it about"))
+}
+
+/// What one run of a command came to.
+fn heard(
+    dialect: &dyn Dialect,
+    name: &str,
+    event: &HookEvent,
+    ended: &Ended,
+    payload: &Payload,
+) -> Said {
     let mut said = Said::failed(ended.end.clone());
     if let End::Exit(code) = ended.end {
         let (stdout, stderr) = (&ended.stdout.bytes, &ended.stderr.bytes);
@@ -189,7 +252,7 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
             "it left a process behind that held its output open, which was ended; use `async: true` or redirect its output".to_owned(),
         );
     }
-    said.lost = payload.lost;
+    said.lost.clone_from(&payload.lost);
     said.observes_only = dialect.observes_only();
     said
 }

@@ -20,6 +20,7 @@ mod files;
 pub mod handler;
 pub mod http;
 pub mod journal;
+pub mod native;
 pub mod plan;
 pub mod policy;
 pub mod redact;

@@ -8,12 +8,12 @@ use super::{Dialect, Payload, Read};
 pub struct Canonical;
 
 impl Dialect for Canonical {
-    fn encode(&self, event: &HookEvent) -> Result<Payload, String> {
+    fn encode(&self, event: &HookEvent) -> Result<Vec<Payload>, String> {
         let stdin = serde_json::to_vec(event).map_err(|error| error.to_string())?;
-        Ok(Payload {
+        Ok(vec![Payload {
             stdin,
             ..Payload::default()
-        })
+        }])
     }
 
     fn read(&self, _event: &HookEvent, stdout: &[u8], _stderr: &[u8], _exit: Option<i32>) -> Read {

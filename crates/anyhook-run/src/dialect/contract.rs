@@ -38,7 +38,7 @@ fn named<'a>(table: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
 }
 
 impl Dialect for Contract {
-    fn encode(&self, event: &HookEvent) -> Result<Payload, String> {
+    fn encode(&self, event: &HookEvent) -> Result<Vec<Payload>, String> {
         let mut payload = Map::new();
         match event.tool_name() {
             Some(tool) if named(&LIFECYCLE, &event.event).is_none() => {
@@ -65,11 +65,11 @@ impl Dialect for Contract {
         } else {
             vec![Loss::new("metadata", "the contract has no place for it")]
         };
-        Ok(Payload {
+        Ok(vec![Payload {
             stdin,
             env: Vec::new(),
             lost,
-        })
+        }])
     }
 
     fn read(&self, _event: &HookEvent, stdout: &[u8], _stderr: &[u8], _exit: Option<i32>) -> Read {

@@ -15,7 +15,7 @@ use crate::clock;
 pub struct OpenHook;
 
 impl Dialect for OpenHook {
-    fn encode(&self, event: &HookEvent) -> Result<Payload, String> {
+    fn encode(&self, event: &HookEvent) -> Result<Vec<Payload>, String> {
         let (kind, data) =
             body(event).ok_or_else(|| format!("OpenHook has no event for `{}`", event.event))?;
         let now = clock::now_ms();
@@ -48,11 +48,11 @@ impl Dialect for OpenHook {
         } else {
             Vec::new()
         };
-        Ok(Payload {
+        Ok(vec![Payload {
             stdin: line.into_bytes(),
             env: Vec::new(),
             lost,
-        })
+        }])
     }
 
     fn read(&self, _event: &HookEvent, _stdout: &[u8], _stderr: &[u8], _exit: Option<i32>) -> Read {
