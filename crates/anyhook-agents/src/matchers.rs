@@ -71,6 +71,13 @@ impl Adapter {
             out.never = true;
             return out;
         }
+        if self.spec.mcp.apart && atoms.len() > 1 && names_mcp(matcher) {
+            out.notes.push(Note::Widened(
+                "a matcher there cannot name an MCP tool and another one, so it is left out"
+                    .to_owned(),
+            ));
+            return out;
+        }
         out.text = Some(self.join(&atoms));
         out
     }
@@ -344,6 +351,13 @@ impl Adapter {
                     || spec.syntax == MatcherSyntax::AnchoredRegex,
             );
             match item {
+                Some(Matcher::Any(several)) => {
+                    for one in several {
+                        if !items.contains(&one) {
+                            items.push(one);
+                        }
+                    }
+                }
                 Some(item) if !items.contains(&item) => items.push(item),
                 Some(_) => {}
                 None => return Some(Matcher::pattern(text)),
@@ -397,9 +411,32 @@ impl Adapter {
         {
             return Some(Matcher::mcp(ANY_SERVER, Some(tool)));
         }
+        if let Some(template) = &self.spec.mcp.tool_matcher
+            && let Some((before, rest)) = template.split_once("{tool}")
+            && let Some((between, after)) = rest.split_once("{server}")
+            && let Some(inner) = part
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after))
+            && let Some((tool, server)) = inner.split_once(between)
+            && let Some(tool) = unescaped(tool)
+            && let Some(server) = (server == ".*")
+                .then(|| ANY_SERVER.to_owned())
+                .or_else(|| unescaped(server))
+        {
+            return Some(Matcher::mcp(server, Some(tool)));
+        }
         let name = name?;
         if let Some(tool) = self.tool_by_native(&name, None) {
-            return Some(Matcher::Name(tool.is.to_string()));
+            // A guard of a tool that does several things holds for all of them.
+            let mut kinds: Vec<Matcher> = std::iter::once(&tool.is)
+                .chain(&tool.also)
+                .map(|kind| Matcher::Name(kind.to_string()))
+                .collect();
+            return Some(if kinds.len() == 1 {
+                kinds.remove(0)
+            } else {
+                Matcher::Any(kinds)
+            });
         }
         if !self.spec.mcp.ambiguous
             && let Some((server, tool)) = self.parse_mcp(&name)
@@ -407,6 +444,14 @@ impl Adapter {
             return Some(Matcher::mcp(server, Some(tool)));
         }
         exact.then_some(Matcher::Name(name))
+    }
+}
+
+fn names_mcp(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::Any(items) => items.iter().any(names_mcp),
+        Matcher::Mcp { .. } => true,
+        Matcher::Name(_) | Matcher::Pattern { .. } => false,
     }
 }
 

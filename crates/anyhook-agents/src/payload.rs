@@ -91,6 +91,12 @@ impl Adapter {
             })
     }
 
+    /// Whether a payload has this agent's marks.
+    pub fn recognises(&self, payload: &Value) -> bool {
+        let marks = &self.spec.detect.payload;
+        !marks.is_empty() && marks.iter().all(|mark| pointer::marked(payload, mark))
+    }
+
     /// Which event a payload is, without more context than itself.
     fn name_event(&self, payload: &Value, hint: Option<&str>) -> Result<String, PayloadError> {
         if let Some(name) = self.quirks.event_name(payload) {

@@ -84,6 +84,9 @@ pub struct Detect {
     /// `/a=b`: has that text; `/a*=b`: has a text with that in it.
     #[serde(default)]
     pub payload: Vec<Str>,
+    /// Variables that mean that nobody sits before it.
+    #[serde(default)]
+    pub unattended: Vec<Str>,
     /// Arguments of the program that mean that nobody sits before it.
     #[serde(default)]
     pub headless: Vec<Str>,
@@ -507,6 +510,9 @@ pub struct McpNames {
     /// The name does not tell the server from the tool: needs other fields.
     #[serde(default)]
     pub ambiguous: bool,
+    /// A matcher for an MCP tool cannot stand in one text with another.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
