@@ -14,7 +14,7 @@ use std::io::{Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -134,6 +134,7 @@ impl Proxy {
             to_client: Mutex::new(Some(client_out)),
             hooks: Mutex::new(Some(Hooks::new(self.decide))),
             hold_at_most: self.options.hold_at_most,
+            settling: RwLock::default(),
             writing: AtomicBool::new(false),
         });
 
@@ -227,6 +228,9 @@ struct Bridge<W> {
     /// Gone once the proxy has ended.
     hooks: Mutex<Option<Hooks>>,
     hold_at_most: Option<Duration>,
+    /// Shared by those who pass a request on, taken whole by whoever has to know
+    /// that none of them is half done.
+    settling: RwLock<()>,
     /// Whether the server's words wait for the client to take them.
     writing: AtomicBool,
 }
@@ -275,6 +279,8 @@ impl<W: Write + Send + 'static> Bridge<W> {
         };
         let hold = |approval, line: &[u8]| self.hold(approval, line);
         let ended = Pump::new(server, &self.to_client, &self.writing).run(look, hold);
+        // From here on there is only writing left to do.
+        self.writing.store(true, Ordering::Relaxed);
         self.release_all();
         match ended {
             PumpEnded::Reader(last) => send(&self.to_client, &last).is_err(),
@@ -316,6 +322,7 @@ impl<W: Write + Send + 'static> Bridge<W> {
     }
 
     fn decided(&self, approval: &Approval, response: HookResponse) {
+        let _settling = self.settling.read();
         // Not held any more: somebody else was first.
         let Some(held) = lock(&self.held).remove(&approval.id) else {
             return;
@@ -332,6 +339,7 @@ impl<W: Write + Send + 'static> Bridge<W> {
 
     /// Lets the client answer too.
     fn show_client(&self, id: &RequestId) {
+        let _settling = self.settling.read();
         let mut held = lock(&self.held);
         let Some(waiting) = held.get_mut(id).filter(|waiting| !waiting.forwarded) else {
             return;
@@ -350,6 +358,7 @@ impl<W: Write + Send + 'static> Bridge<W> {
 
     /// The server has said its last: the client gets what was kept from it.
     fn release_all(&self) {
+        let _settled = self.settling.write();
         let mut held: Vec<_> = lock(&self.held).drain().collect();
         held.sort_by(|(left, _), (right, _)| left.cmp(right));
         for (_, held) in held {

@@ -116,11 +116,13 @@ fn stubborn(pids: &Path) -> ! {
     panic!("the child has ended before its parent");
 }
 
-/// Says the lines of a file, then writes down what it gets.
+/// Says the lines of a file, then writes down what it gets, and at last that it
+/// has ended.
 fn lines(file: &Path, log: &Path) -> ! {
     let mut out = stdout().lock();
     out.write_all(&std::fs::read(file).unwrap()).unwrap();
     out.flush().unwrap();
+    let ended = log.with_extension(\"ended\");
     let mut log = OpenOptions::new()
         .create(true)
         .append(true)
@@ -131,6 +133,7 @@ fn lines(file: &Path, log: &Path) -> ! {
         line.push(b'\n');
         log.write_all(&line).unwrap();
     }
+    std::fs::write(ended, "").unwrap();
     exit(0);
 }
 
