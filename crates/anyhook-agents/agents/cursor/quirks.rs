@@ -135,15 +135,12 @@ fn decode_edit(payload: &Value, event: &mut HookEvent) {
         [one] if one.get("old") == Some(&json!("")) => one.get("new").cloned(),
         _ => None,
     };
-    let name = match content {
-        Some(content) => {
-            input.insert("content".into(), content);
-            "file_write"
-        }
-        None => {
-            input.insert("edits".into(), Value::Array(edits));
-            "file_edit"
-        }
+    let name = if let Some(content) = content {
+        input.insert("content".into(), content);
+        "file_write"
+    } else {
+        input.insert("edits".into(), Value::Array(edits));
+        "file_edit"
     };
     event.data.insert(field::TOOL_NAME.into(), json!(name));
     event.data.insert(
