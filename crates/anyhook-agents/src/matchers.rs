@@ -40,8 +40,7 @@ pub struct Translated {
     pub never: bool,
 }
 
-/// The server of an MCP matcher that means every server.
-pub const ANY_SERVER: &str = "*";
+pub use anyhook_model::matching::ANY_SERVER;
 
 enum Atom {
     Exact(String),
@@ -228,8 +227,10 @@ impl Adapter {
                     let named = std::iter::once(&tool.native)
                         .chain(&tool.aliases)
                         .any(|name| regex.is_match(name));
-                    if named && !tools.contains(&tool.is.as_ref()) {
-                        tools.push(&tool.is);
+                    for kind in std::iter::once(&tool.is).chain(&tool.also) {
+                        if named && !tools.contains(&kind.as_ref()) {
+                            tools.push(kind);
+                        }
                     }
                 }
             }
