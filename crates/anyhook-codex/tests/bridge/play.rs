@@ -122,7 +122,7 @@ fn lines(file: &Path, log: &Path) -> ! {
     let mut out = stdout().lock();
     out.write_all(&std::fs::read(file).unwrap()).unwrap();
     out.flush().unwrap();
-    let ended = log.with_extension(\"ended\");
+    let ended = log.with_extension("ended");
     let mut log = OpenOptions::new()
         .create(true)
         .append(true)
