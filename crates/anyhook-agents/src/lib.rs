@@ -63,6 +63,13 @@ pub fn slugs() -> impl Iterator<Item = &'static str> {
     generated::RAW.iter().map(|raw| raw.slug)
 }
 
+/// Every name that an agent answers to: slugs and aliases.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    generated::RAW
+        .iter()
+        .flat_map(|raw| std::iter::once(raw.slug).chain(raw.aliases.iter().copied()))
+}
+
 /// All agents.
 pub fn all() -> impl Iterator<Item = &'static Adapter> {
     slugs().filter_map(get)

@@ -17,8 +17,7 @@ const NATIVE_ABSENT: &str = "native_absent";
 /// What of the native input told one row of a tool from the others.
 const NATIVE_WHEN: &str = "native_when";
 
-/// Further canonical tools that the called tool does as well.
-pub const TOOL_KINDS: &str = "tool_kinds";
+pub use anyhook_model::event::field::TOOL_KINDS;
 
 /// Why a payload could not be read at all.
 #[derive(Debug, Clone, PartialEq, Eq)]

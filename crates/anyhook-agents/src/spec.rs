@@ -244,6 +244,9 @@ pub struct HandlerSpec {
     /// The longest timeout that the agent accepts, in seconds.
     #[serde(default)]
     pub max_timeout: Option<f64>,
+    /// The name of an entry whose hook has none, where the agent wants one.
+    #[serde(default)]
+    pub unnamed: Option<Str>,
     /// How an entry says that its own failure blocks: key and value.
     #[serde(default)]
     pub fail_closed: Option<FailClosed>,

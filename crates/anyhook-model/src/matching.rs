@@ -149,9 +149,22 @@ pub fn explain(matcher: Option<&Matcher>, event: &HookEvent) -> Verdict {
     CompiledMatcher::new(matcher).explain(event)
 }
 
+/// The server of an MCP matcher that means every server.
+pub const ANY_SERVER: &str = "*";
+
+/// Some agents write `_` for what a server's name may not have there, so the
+/// names are compared without that difference: a guard must not miss a call.
+fn same_server(called: &str, wanted: &str) -> bool {
+    let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '_' };
+    called.chars().map(plain).eq(wanted.chars().map(plain))
+}
+
 /// What of an event a matcher looks at.
 struct Subject<'a> {
     tool: &'a str,
+    /// Further canonical tools that the called one does as well: a patch both
+    /// edits and writes, and a guard for either must see it.
+    kinds: Vec<&'a str>,
     native: &'a str,
     mcp: Option<(&'a str, &'a str)>,
 }
@@ -166,6 +179,7 @@ impl<'a> Subject<'a> {
         };
         is_tool_event.then(|| Self {
             tool: tool.unwrap_or_default(),
+            kinds: event.tool_kinds().collect(),
             native: event.native_tool_name().unwrap_or_default(),
             mcp: event.mcp(),
         })
@@ -189,11 +203,14 @@ impl Part {
         match self {
             Self::Everything => true,
             Self::Broken(..) => false,
-            Self::Name(name) if registry::tool(name).is_some() => subject.tool == name,
+            Self::Name(name) if registry::tool(name).is_some() => {
+                subject.tool == name || subject.kinds.contains(&name.as_str())
+            }
             Self::Name(name) => subject.tool == name || subject.native == name,
             Self::Pattern(_, pattern) => pattern.is_match(subject.native),
             Self::Mcp(wanted) => subject.mcp.is_some_and(|(server, tool)| {
-                server == wanted.server && wanted.tool.as_deref().is_none_or(|name| name == tool)
+                (wanted.server == ANY_SERVER || same_server(server, &wanted.server))
+                    && wanted.tool.as_deref().is_none_or(|name| name == tool)
             }),
             Self::Any(parts) => parts.iter().any(|part| part.matches(subject)),
         }

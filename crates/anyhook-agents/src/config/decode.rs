@@ -410,6 +410,16 @@ impl Decoder<'_> {
                 }
             }
         }
+        if *name
+            == self
+                .config
+                .handler
+                .unnamed
+                .as_ref()
+                .map(ToString::to_string)
+        {
+            *name = None;
+        }
     }
 
     fn group(&self, group: &Map<String, Value>, joined: bool, data: &mut Map<String, Value>) {

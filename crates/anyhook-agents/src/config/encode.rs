@@ -217,7 +217,7 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
         if !chosen || written.contains(&to) {
             continue;
         }
-        if let Some(native) = native_field(field, placement) {
+        if let Some(native) = native_field(config, field, placement) {
             pointer::put(&mut entry, &field.at, native);
             written.push(to);
         }
@@ -228,18 +228,24 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
         .filter(|(key, _)| !key.starts_with('$'))
     {
         // What the hook says itself is not changed by data for one agent.
-        if entry.get(key).is_none() {
-            pointer::put(
-                &mut entry,
-                &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-                value.clone(),
-            );
+        let mut value = value.clone();
+        if let Some(said) = entry.get(key) {
+            pointer::overlay(&mut value, said);
         }
+        pointer::put(
+            &mut entry,
+            &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            value,
+        );
     }
     entry
 }
 
-fn native_field(field: &Field, placement: &Placement) -> Option<Value> {
-    let value = handler_field(&placement.handler, placement.name.as_deref(), &field.to)?;
+fn native_field(config: &Config, field: &Field, placement: &Placement) -> Option<Value> {
+    let name = placement
+        .name
+        .as_deref()
+        .or(config.handler.unnamed.as_deref());
+    let value = handler_field(&placement.handler, name, &field.to)?;
     field.codec.put(&value)
 }

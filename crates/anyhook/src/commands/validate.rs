@@ -87,7 +87,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
     } else {
         args.files.iter().map(|path| read(path, &dirs)).collect()
     };
-    let agents: Vec<&str> = anyhook_agents::slugs().collect();
+    let agents: Vec<&str> = anyhook_agents::names().collect();
     let vocabulary = Vocabulary {
         agents: &agents,
         native_events: &[],
