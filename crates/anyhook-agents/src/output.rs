@@ -118,3 +118,11 @@ impl Adapter {
         self.quirks.config_text("\"/\"".to_owned()) != "\"/\""
     }
 }
+
+impl Adapter {
+    /// The program through which this agent calls the bridge, for agents that
+    /// load one; `command` is the bridge's program and its arguments.
+    pub fn bridge_plugin(&self, command: &[String]) -> Option<String> {
+        self.quirks.bridge_plugin(command)
+    }
+}
