@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{agents, completions, convert, man, registries, run, schema, validate};
+use crate::commands::{
+    agents, completions, convert, man, registries, run, schema, trust, validate,
+};
 use crate::render::Terminal;
 
 /// Write an agent hook once. Run it under every coding agent. See what they did.
@@ -26,6 +28,8 @@ enum Command {
     Validate(validate::Args),
     Convert(convert::Args),
     Agents(agents::Args),
+    Trust(trust::Args),
+    Untrust(trust::UntrustArgs),
     Run(run::Args),
     Events(registries::Events),
     Tools(registries::Tools),
@@ -61,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),
+        Command::Trust(args) => trust::run(&args, &terminal),
+        Command::Untrust(args) => trust::untrust(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),

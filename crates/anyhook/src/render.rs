@@ -107,13 +107,40 @@ impl Terminal {
         write(self.err.lock(), format!("{title}: {message}\n").as_bytes());
     }
 
-    fn bold(&self, text: &str) -> String {
+    /// Bold, for stdout.
+    pub fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    /// In a colour by its number, for stdout.
+    pub fn paint(&self, colour: &str, text: &str) -> String {
         if self.colour_out {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
+            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
         } else {
             text.to_owned()
         }
     }
+
+    /// A question, on stderr; the answer is typed behind it.
+    pub fn prompt(&self, text: &str) {
+        write(self.err.lock(), text.as_bytes());
+    }
+}
+
+/// Text of others for a terminal: what would move the cursor or hide something
+/// is seen as what it is.
+pub fn visible(text: &str) -> String {
+    let is_hidden = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    text.chars()
+        .flat_map(|letter| {
+            let escaped = is_hidden(letter).then(|| letter.escape_default());
+            let plain = (!is_hidden(letter)).then_some(letter);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
 }
 
 fn aligned(cells: &[String], widths: &[usize]) -> String {

@@ -7,4 +7,5 @@ pub mod man;
 pub mod registries;
 pub mod run;
 pub mod schema;
+pub mod trust;
 pub mod validate;
