@@ -15,7 +15,7 @@ mod server;
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -54,6 +54,11 @@ fn daemon_process() {
     };
     let daemon = Daemon::bind(config, store, Arc::new(host)).unwrap();
     println!("listening {}", daemon.local_addr());
+    // Nobody is left behind: its input closes when the test ends, however it ends.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
     daemon.run().unwrap();
 }
 
@@ -62,6 +67,7 @@ fn start(dir: &Path, store: &str) -> (Child, SocketAddr) {
         .args(["--exact", "daemon_process", "--ignored", "--nocapture"])
         .env("ANYHOOK_TEST_DIR", dir)
         .env("ANYHOOK_TEST_STORE", store)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
