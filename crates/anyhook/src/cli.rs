@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, convert, man, registries, run, schema, trust, validate,
+    agents, completions, convert, install, man, registries, run, schema, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -25,6 +25,8 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Install(install::Args),
+    Uninstall(uninstall::Args),
     Validate(validate::Args),
     Convert(convert::Args),
     Agents(agents::Args),
@@ -62,6 +64,8 @@ pub fn main() -> ExitCode {
     let terminal = Terminal::from_env();
     let result = match cli.command {
         Command::Run(args) => return run::run(args),
+        Command::Install(args) => install::run(&args, &terminal),
+        Command::Uninstall(args) => uninstall::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),

@@ -3,9 +3,11 @@
 pub mod agents;
 pub mod completions;
 pub mod convert;
+pub mod install;
 pub mod man;
 pub mod registries;
 pub mod run;
 pub mod schema;
 pub mod trust;
+pub mod uninstall;
 pub mod validate;
