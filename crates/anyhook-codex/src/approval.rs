@@ -87,17 +87,17 @@ impl Approval {
         }
     }
 
-    /// The message for the server; `None` when a person has to decide.
-    pub fn reply(&self, verdict: Verdict, reason: Option<&str>) -> Option<String> {
-        let result = self.kind.answer(verdict, reason)?;
-        Some(write(&Reply {
+    /// The message for the server.
+    pub fn reply(&self, result: &Answer) -> String {
+        write(&Reply {
             id: &self.id,
-            result: &result,
-        }))
+            result,
+        })
     }
 }
 
 impl ApprovalKind {
+    /// `None` when a person has to decide.
     pub fn answer(&self, verdict: Verdict, reason: Option<&str>) -> Option<Answer> {
         let yes = match verdict {
             Verdict::Accept | Verdict::AcceptForSession => true,

@@ -103,6 +103,8 @@ pub struct AttachEnded {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
+    #[error("cannot wait for a socket: {0}")]
+    Runtime(std::io::Error),
     #[error("{endpoint} refuses the connection (HTTP {status}); does it want a token?")]
     Refused { endpoint: String, status: u16 },
     #[error("{endpoint}: gave up after {failures} failures; the last: {last}")]
@@ -129,6 +131,20 @@ pub async fn attach(
         connections,
         dropped_events: dropped.unwrap_or_default(),
     })
+}
+
+/// [`attach`] for a caller without a runtime.
+pub fn attach_blocking(
+    options: AttachOptions,
+    decide: Arc<dyn Decide>,
+    cancel: CancellationToken,
+    tell: impl Fn(Status) + Send + Sync,
+) -> Result<AttachEnded, AttachError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(AttachError::Runtime)?
+        .block_on(attach(options, decide, cancel, tell))
 }
 
 async fn stay(

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhook_model::{HookEvent, HookResponse};
 
 use crate::map::rfc3339;
+use crate::wire::{Answer, write};
 
 /// Questions that are with the hooks at one time; more of them wait.
 const AT_ONCE: usize = 32;
@@ -26,20 +27,66 @@ pub trait Decide: Send + Sync + 'static {
     /// Runs the hooks of an event. A `decision` of `allow` is taken as an
     /// explicit yes and answers the agent in the user's place: hooks that merely
     /// had nothing against it must give no decision.
-    fn decide(&self, event: HookEvent) -> HookResponse;
+    fn decide(&self, event: HookEvent) -> Ruling;
 
-    /// Whether there is no hook at all now, so that nothing need be asked.
-    fn is_idle(&self) -> bool {
-        false
+    /// Whether there is anything that could decide about this event. If not, a
+    /// request for approval goes on at once and `decide` only hears of it.
+    /// Asked on the thread that carries the messages: it must be quick.
+    fn could_decide(&self, _event: &HookEvent) -> bool {
+        true
     }
 
-    /// The bridge ends: hooks that still run should be ended now.
+    /// The bridge ends: hooks that still run should be ended, and have ended
+    /// when this returns. What is asked from now on is answered at once.
     fn abandon(&self) {}
+}
+
+/// What the hooks say, and who wants to know what became of it.
+#[derive(Default)]
+pub struct Ruling {
+    pub response: HookResponse,
+    told: Option<Told>,
+}
+
+type Told = Box<dyn FnOnce(Option<String>) + Send>;
+
+impl Ruling {
+    /// `told` hears once what the server was answered: the result as JSON, or
+    /// nothing when the answer was left to somebody else.
+    pub fn new(response: HookResponse, told: impl FnOnce(Option<String>) + Send + 'static) -> Self {
+        Self {
+            response,
+            told: Some(Box::new(told)),
+        }
+    }
+
+    pub(crate) fn answered(mut self, answer: &Answer) {
+        if let Some(told) = self.told.take() {
+            told(Some(write(answer)));
+        }
+    }
+}
+
+impl From<HookResponse> for Ruling {
+    fn from(response: HookResponse) -> Self {
+        Self {
+            response,
+            told: None,
+        }
+    }
+}
+
+impl Drop for Ruling {
+    fn drop(&mut self) {
+        if let Some(told) = self.told.take() {
+            told(None);
+        }
+    }
 }
 
 struct Job {
     event: HookEvent,
-    then: Box<dyn FnOnce(Option<HookResponse>) + Send>,
+    then: Box<dyn FnOnce(Ruling) + Send>,
 }
 
 pub(crate) struct Hooks {
@@ -79,17 +126,13 @@ impl Hooks {
         }
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
-        self.decide.is_idle()
+    pub(crate) fn could_decide(&self, event: &HookEvent) -> bool {
+        self.decide.could_decide(event)
     }
 
-    /// Puts a question. `then` gets the response on another thread; `None` when
-    /// the hooks fell over or there could be no thread.
-    pub(crate) fn ask(
-        &self,
-        event: HookEvent,
-        then: impl FnOnce(Option<HookResponse>) + Send + 'static,
-    ) {
+    /// Puts a question. `then` gets the ruling on another thread; an empty one
+    /// when the hooks fell over or there could be no thread.
+    pub(crate) fn ask(&self, event: HookEvent, then: impl FnOnce(Ruling) + Send + 'static) {
         let job = Job {
             event: timed(event),
             then: Box::new(then),
@@ -109,7 +152,7 @@ impl Hooks {
             let unheard = pool.waiting.pop_back();
             drop(pool);
             if let Some(job) = unheard {
-                (job.then)(None);
+                (job.then)(Ruling::default());
             }
         }
     }
@@ -146,8 +189,8 @@ fn work(decide: &dyn Decide, pool: &Mutex<Pool>) {
             return;
         };
         drop(state);
-        let response = catch_unwind(AssertUnwindSafe(|| decide.decide(job.event))).ok();
-        (job.then)(response);
+        let ruling = catch_unwind(AssertUnwindSafe(|| decide.decide(job.event)));
+        (job.then)(ruling.unwrap_or_default());
     }
 }
 

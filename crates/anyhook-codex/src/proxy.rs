@@ -18,10 +18,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhook_model::HookResponse;
-
 use crate::approval::Approval;
-use crate::decide::{Decide, Hooks, lock};
+use crate::decide::{Decide, Hooks, Ruling, lock};
 use crate::map::{Mapper, Seen};
 use crate::process::{self, Group, Signal};
 use crate::pump::{Ended as PumpEnded, Pump, Shared, send};
@@ -267,15 +265,16 @@ impl<W: Write + Send + 'static> Bridge<W> {
                 lock(&self.held).remove(id);
             }
             let hooks = lock(&self.hooks);
-            let hooks = hooks.as_ref().filter(|hooks| !hooks.is_idle())?;
+            let hooks = hooks.as_ref()?;
             match seen {
-                Seen::Event(event) => {
-                    hooks.observe(*event);
-                    None
+                Seen::Approval(approval) if hooks.could_decide(&approval.event) => {
+                    return Some(*approval);
                 }
-                Seen::Approval(approval) => Some(*approval),
-                Seen::Nothing | Seen::Resolved(_) => None,
+                Seen::Approval(approval) => hooks.observe(approval.event),
+                Seen::Event(event) => hooks.observe(*event),
+                Seen::Nothing | Seen::Resolved(_) => {}
             }
+            None
         };
         let hold = |approval, line: &[u8]| self.hold(approval, line);
         let ended = Pump::new(server, &self.to_client, &self.writing).run(look, hold);
@@ -315,23 +314,24 @@ impl<W: Write + Send + 'static> Bridge<W> {
         let bridge = self.clone();
         if let Some(hooks) = lock(&self.hooks).as_ref() {
             let event = approval.event.clone();
-            hooks.ask(event, move |response| {
-                bridge.decided(&approval, response.unwrap_or_default());
-            });
+            hooks.ask(event, move |ruling| bridge.decided(&approval, ruling));
         }
     }
 
-    fn decided(&self, approval: &Approval, response: HookResponse) {
+    fn decided(&self, approval: &Approval, ruling: Ruling) {
         let _settling = self.settling.read();
         // Not held any more: somebody else was first.
         let Some(held) = lock(&self.held).remove(&approval.id) else {
             return;
         };
-        let verdict = approval.verdict(&response);
-        match approval.reply(verdict, response.reason.as_deref()) {
-            Some(reply) => {
+        let verdict = approval.verdict(&ruling.response);
+        let reason = ruling.response.reason.as_deref();
+        match approval.kind.answer(verdict, reason) {
+            Some(answer) => {
+                let reply = approval.reply(&answer);
                 // A server that takes no more is about to end.
                 let _ = send(&self.to_server, format!("{reply}\n").as_bytes());
+                ruling.answered(&answer);
             }
             None => self.forward(held),
         }

@@ -12,7 +12,6 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use anyhook_model::HookResponse;
 use futures_util::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approval::{Approval, Verdict};
 use crate::attach::{AttachOptions, unless};
-use crate::decide::Hooks;
+use crate::decide::{Hooks, Ruling};
 use crate::endpoint::Socket;
 use crate::map::{Mapper, Seen};
 use crate::wire::{
@@ -56,7 +55,7 @@ pub(crate) enum Why {
     Lost(String),
 }
 
-type Decided = (Box<Approval>, HookResponse);
+type Decided = (Box<Approval>, Ruling);
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -263,16 +262,17 @@ impl Session<'_> {
         match self.mapper.server(&message) {
             Seen::Nothing => Ok(()),
             Seen::Event(event) => {
-                if !self.hooks.is_idle() {
-                    self.hooks.observe(*event);
-                }
+                self.hooks.observe(*event);
                 Ok(())
             }
             Seen::Resolved(id) => {
                 self.open.remove(&id);
                 Ok(())
             }
-            Seen::Approval(approval) => self.consider(approval).await,
+            Seen::Approval(approval) => {
+                self.consider(approval);
+                Ok(())
+            }
         }
     }
 
@@ -321,34 +321,33 @@ impl Session<'_> {
         self.request("thread/resume", &id, params).await
     }
 
-    async fn consider(&mut self, approval: Box<Approval>) -> Result<(), String> {
+    fn consider(&mut self, approval: Box<Approval>) {
         // The server repeats what it waits for when a thread is joined.
         if !self.open.insert(approval.id.clone()) {
-            return Ok(());
-        }
-        if self.hooks.is_idle() {
-            return self.decided((approval, HookResponse::default())).await;
+            return;
         }
         let answer = self.answer.clone();
-        self.hooks.ask(approval.event.clone(), move |response| {
+        self.hooks.ask(approval.event.clone(), move |ruling| {
             // The session may be over.
-            let _ = answer.send((approval, response.unwrap_or_default()));
+            let _ = answer.send((approval, ruling));
         });
-        Ok(())
     }
 
-    async fn decided(&mut self, (approval, response): Decided) -> Result<(), String> {
+    async fn decided(&mut self, (approval, ruling): Decided) -> Result<(), String> {
         if !self.open.remove(&approval.id) {
             return Ok(());
         }
-        let verdict = match approval.verdict(&response) {
+        let verdict = match approval.verdict(&ruling.response) {
             Verdict::Ask | Verdict::NoOpinion if self.options.answer_all => Verdict::Decline,
             verdict => verdict,
         };
-        match approval.reply(verdict, response.reason.as_deref()) {
-            Some(reply) => self.send(Message::text(reply)).await,
-            None => Ok(()),
-        }
+        let reason = ruling.response.reason.as_deref();
+        let Some(answer) = approval.kind.answer(verdict, reason) else {
+            return Ok(());
+        };
+        self.send(Message::text(approval.reply(&answer))).await?;
+        ruling.answered(&answer);
+        Ok(())
     }
 
     async fn request<P: Serialize>(

@@ -2,10 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhook_codex::Decide;
+use anyhook_codex::{Decide, Ruling};
 use anyhook_model::{HookEvent, HookResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,22 +26,19 @@ pub struct Script {
     /// Answers by tool call id, before `response`.
     #[serde(default)]
     pub by_call: std::collections::BTreeMap<String, HookResponse>,
+    /// Where it goes what the server was told, by tool call id.
+    #[serde(default)]
+    pub answers: Option<PathBuf>,
     /// Made when the bridge gives the hooks up.
     #[serde(default)]
     pub abandoned: Option<PathBuf>,
 }
 
 impl Decide for Script {
-    fn decide(&self, event: HookEvent) -> HookResponse {
+    fn decide(&self, event: HookEvent) -> Ruling {
         if let Some(log) = &self.log {
-            let mut line = serde_json::to_vec(&event).unwrap();
-            line.push(b'\n');
-            let mut log = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(log)
-                .unwrap();
-            log.write_all(&line).unwrap();
+            let line = serde_json::to_string(&event).unwrap();
+            append(log, &format!("{line}\n"));
         }
         let call = event
             .data
@@ -54,11 +51,19 @@ impl Decide for Script {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        self.by_call.get(call).unwrap_or(&self.response).clone()
+        let response = self.by_call.get(call).unwrap_or(&self.response).clone();
+        let log = self.answers.clone();
+        let call = call.to_owned();
+        Ruling::new(response, move |answer| {
+            if let Some(log) = log {
+                let answer = answer.as_deref().unwrap_or("-");
+                append(&log, &format!("{call} {answer}\n"));
+            }
+        })
     }
 
-    fn is_idle(&self) -> bool {
-        self.idle
+    fn could_decide(&self, _: &HookEvent) -> bool {
+        !self.idle
     }
 
     fn abandon(&self) {
@@ -66,4 +71,9 @@ impl Decide for Script {
             std::fs::write(path, "").unwrap();
         }
     }
+}
+
+fn append(path: &Path, line: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    file.unwrap().write_all(line.as_bytes()).unwrap();
 }

@@ -39,6 +39,7 @@ impl Stage {
         }
         script.gate = Some(scratch.path("gate"));
         script.log = Some(scratch.path("events"));
+        script.answers = Some(scratch.path("answers"));
         let server = [
             "lines",
             arg(&scratch.path("says")),
@@ -65,6 +66,18 @@ impl Stage {
             (read_lines_so_far(&self.scratch.path("got")) == lines)
                 .then(|| read_lines(&self.scratch.path("got")))
         })
+    }
+
+    /// What the hooks heard of the answers, in any order.
+    fn told(&self, answers: usize) -> Vec<String> {
+        let path = self.scratch.path("answers");
+        until("the hooks to hear of it", || {
+            (read_lines_so_far(&path) == answers).then_some(())
+        });
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
     }
 
     /// All that the server got, after the end.
@@ -120,6 +133,13 @@ fn two_approvals_are_independent() {
     assert_eq!(stage.got(1), [answer(json!("7"), "accept")]);
     stage.release("first");
     assert_eq!(stage.got(2)[1], answer(json!(7), "decline"));
+    assert_eq!(
+        stage.told(2),
+        [
+            r#"first {"decision":"decline"}"#,
+            r#"second {"decision":"accept"}"#
+        ]
+    );
     assert_eq!(stage.end().len(), 2);
 }
 
@@ -169,6 +189,7 @@ fn a_request_that_the_server_gives_up_is_dropped() {
     stage.release("x");
     stage.release("y");
     assert_eq!(stage.got(1), [answer(json!(1), "accept")]);
+    assert_eq!(stage.told(2), ["x -", r#"y {"decision":"accept"}"#]);
     assert_eq!(stage.end(), [answer(json!(1), "accept")]);
 }
 
@@ -187,6 +208,24 @@ fn a_repeated_request_is_asked_once() {
         (request.clone(), request)
     );
     stage.end();
+}
+
+/// Nothing waits for hooks that are not there; what happens is told all the same.
+fn what_nobody_decides_is_only_told() {
+    let says = [approval(json!(0), "x"), notice(1), approval(json!(1), "y")];
+    let script = Script {
+        idle: true,
+        response: HookResponse::deny("no"),
+        ..Script::default()
+    };
+    let stage = Stage::new(&says, None, script);
+    for message in &says {
+        assert_eq!(stage.proxy.message(), *message);
+    }
+    stage.release("x");
+    stage.release("y");
+    assert_eq!(stage.told(2), ["x -", "y -"]);
+    assert!(stage.end().is_empty());
 }
 
 fn other_requests_of_the_server_are_not_ours() {
@@ -242,6 +281,10 @@ pub fn trials() -> Vec<Trial> {
         trial(
             "order::a_repeated_request_is_asked_once",
             a_repeated_request_is_asked_once,
+        ),
+        trial(
+            "order::what_nobody_decides_is_only_told",
+            what_nobody_decides_is_only_told,
         ),
         trial(
             "order::other_requests_of_the_server_are_not_ours",
