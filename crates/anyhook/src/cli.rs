@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, completions, convert, install, man, registries, run, schema, trust, uninstall, validate,
+    agents, codex, completions, convert, install, man, registries, run, schema, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -33,6 +33,7 @@ enum Command {
     Trust(trust::Args),
     Untrust(trust::UntrustArgs),
     Run(run::Args),
+    Codex(codex::Args),
     Events(registries::Events),
     Tools(registries::Tools),
     Capabilities(registries::Capabilities),
@@ -64,6 +65,10 @@ pub fn main() -> ExitCode {
     let terminal = Terminal::from_env();
     let result = match cli.command {
         Command::Run(args) => return run::run(args),
+        Command::Codex(args) => match codex::run(args, &terminal) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Install(args) => install::run(&args, &terminal),
         Command::Uninstall(args) => uninstall::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),

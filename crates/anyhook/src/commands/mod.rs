@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod agents;
+pub mod codex;
 pub mod completions;
 pub mod convert;
 pub mod install;
