@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, install, man, registries, run, schema, trust, uninstall, validate,
+    agents, codex, completions, convert, explain, install, man, registries, run, schema, status,
+    test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -27,11 +28,14 @@ pub struct Cli {
 enum Command {
     Install(install::Args),
     Uninstall(uninstall::Args),
+    Status(status::Args),
     Validate(validate::Args),
     Convert(convert::Args),
     Agents(agents::Args),
     Trust(trust::Args),
     Untrust(trust::UntrustArgs),
+    Explain(explain::Args),
+    Test(test::Args),
     Run(run::Args),
     Codex(codex::Args),
     Events(registries::Events),
@@ -71,11 +75,14 @@ pub fn main() -> ExitCode {
         },
         Command::Install(args) => install::run(&args, &terminal),
         Command::Uninstall(args) => uninstall::run(&args, &terminal),
+        Command::Status(args) => status::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),
         Command::Trust(args) => trust::run(&args, &terminal),
         Command::Untrust(args) => trust::untrust(&args, &terminal),
+        Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Test(args) => test::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),

@@ -4,8 +4,10 @@
 //! writes to the terminal.
 
 mod cli;
+mod columns;
 mod commands;
 mod render;
+mod trial;
 
 use std::process::ExitCode;
 

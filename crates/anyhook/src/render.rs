@@ -32,6 +32,15 @@ impl Terminal {
         self.colour_out
     }
 
+    /// Columns of stdout; a readable number where nobody says.
+    pub fn width(&self) -> usize {
+        let stated = std::env::var("COLUMNS").ok();
+        stated
+            .and_then(|columns| columns.parse().ok())
+            .or_else(|| window(&self.out))
+            .unwrap_or(100)
+    }
+
     /// Text for stdout, as it is.
     pub fn text(&self, text: &str) {
         write(self.out.lock(), text.as_bytes());
@@ -114,7 +123,7 @@ impl Terminal {
 
     /// In a colour by its number, for stdout.
     pub fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour_out {
+        if self.colour_out && !colour.is_empty() && !text.is_empty() {
             format!("\u{1b}[{colour}m{text}\u{1b}[0m")
         } else {
             text.to_owned()
@@ -125,6 +134,17 @@ impl Terminal {
     pub fn prompt(&self, text: &str) {
         write(self.err.lock(), text.as_bytes());
     }
+}
+
+#[cfg(unix)]
+fn window(out: &io::Stdout) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(out).ok()?;
+    (size.ws_col > 0).then(|| usize::from(size.ws_col))
+}
+
+#[cfg(not(unix))]
+fn window(_out: &io::Stdout) -> Option<usize> {
+    None
 }
 
 /// Text of others for a terminal: what would move the cursor or hide something
