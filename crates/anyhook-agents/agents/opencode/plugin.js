@@ -1,0 +1,110 @@
+import { spawn } from "node:child_process";
+
+// Hooks that OpenCode calls, and events of its bus, each with what to run:
+// `argv` or `shell`, and perhaps `match`, `timeout` (ms), `env`, `cwd`, `async`.
+const HOOKS = {/*hooks*/};
+const BUS = {/*bus*/};
+
+/** One command's answer; nothing when it failed, so that the agent goes on. Exit 2 denies. */
+function run(entry, text, directory) {
+  return new Promise((resolve) => {
+    const options = {
+      cwd: entry.cwd ?? directory,
+      env: { ...process.env, ...entry.env },
+      stdio: "pipe",
+      windowsHide: true,
+      detached: process.platform !== "win32", // A group of its own, to end it as a whole.
+    };
+    const child = entry.argv
+      ? spawn(entry.argv[0], entry.argv.slice(1), options)
+      : spawn(entry.shell[process.platform] ?? entry.shell.any, { ...options, shell: true });
+    const timer = entry.timeout && setTimeout(() => (kill(child), finish()), entry.timeout);
+    let out = "";
+    let errors = "";
+    child.stdout.setEncoding("utf8").on("data", (part) => (out += part));
+    child.stderr.setEncoding("utf8").on("data", (part) => (errors += part));
+    child.stdin.on("error", () => {}); // A hook need not read what it is told.
+    child.on("error", () => finish());
+    child.on("close", (code) => finish(code));
+    child.stdin.end(text);
+
+    function finish(code) {
+      clearTimeout(timer);
+      if (code === 2) resolve({ deny: errors.trim() || "A hook denied this and gave no reason." });
+      try {
+        resolve(code === 0 && out.trim() ? JSON.parse(out) : undefined);
+      } catch {
+        resolve(undefined);
+      }
+    }
+  });
+}
+
+function kill(child) {
+  try {
+    process.kill(process.platform === "win32" ? child.pid : -child.pid, "SIGKILL");
+  } catch {
+    child.kill("SIGKILL");
+  }
+}
+
+function matches(entry, tool) {
+  if (!entry.match || tool === undefined) return true;
+  try {
+    return new RegExp(entry.match).test(tool);
+  } catch {
+    return true; // Better one call too many than an unguarded tool.
+  }
+}
+
+function payload(hook, input, output, directory) {
+  try {
+    return JSON.stringify({ hook, input: input ?? null, output: output ?? null, directory });
+  } catch {
+    return JSON.stringify({ hook, input: null, output: null, directory });
+  }
+}
+
+/** Adds words for the model to whatever the hook may change. */
+function tell(output, words) {
+  const part = output.parts?.findLast?.((part) => part.type === "text");
+  if (typeof output.output === "string") output.output += `\n\n${words}`;
+  else if (Array.isArray(output.content)) output.content.push({ type: "text", text: words });
+  else if (part) part.text += `\n\n${words}`;
+  else if (Array.isArray(output.system)) output.system.push(words);
+  else if (Array.isArray(output.context)) output.context.push(words);
+  else {
+    const last = output.messages?.findLast?.((message) => message.info?.role === "user");
+    const text = last?.parts?.findLast?.((part) => part.type === "text");
+    if (text) text.text += `\n\n${words}`;
+  }
+}
+
+async function ask(entries, hook, input, output, directory) {
+  for (const entry of entries) {
+    if (!matches(entry, input?.tool)) continue;
+    const text = payload(hook, input, output, directory);
+    const answered = run(entry, text, directory).catch(() => undefined);
+    if (entry.async) continue;
+    const answer = await answered;
+    if (typeof answer !== "object" || answer === null) continue;
+    if (typeof answer.deny === "string") throw new Error(answer.deny);
+    // A new object in its stead would have no effect.
+    if (answer.args && output?.args) Object.assign(output.args, answer.args);
+    if (typeof answer.context === "string" && output) tell(output, answer.context);
+  }
+}
+
+// OpenCode drops a file that exports anything but functions.
+export const anyhook = async ({ directory }) => {
+  const hooks = {};
+  for (const [name, entries] of Object.entries(HOOKS)) {
+    hooks[name] = (input, output) => ask(entries, name, input, output, directory);
+  }
+  if (Object.keys(BUS).length > 0) {
+    const own = HOOKS.event ?? [];
+    hooks.event = ({ event }) =>
+      ask([...own, ...(BUS[event.type] ?? [])], "event", { event }, undefined, directory);
+  }
+  return hooks;
+};
