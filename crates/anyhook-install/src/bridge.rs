@@ -295,8 +295,7 @@ fn wanted(target: &Target, event: &Event, needs: &Needs, program: &str) -> Optio
     if !config.event_names.is_empty() && !config.event_names.contains_key(&event.native) {
         return None;
     }
-    let told = adapter.spec.payload.event_at.is_none() || does_not_say(target);
-    let name = told.then_some(event.native.as_ref());
+    let name = does_not_say(target, event).then_some(event.native.as_ref());
     let line = command::line(program, target.slug(), name, quoting(target.slug()));
     let windows = || {
         let quoting = if vendor::powershell(target.slug()) {
@@ -349,9 +348,11 @@ fn wanted(target: &Target, event: &Event, needs: &Needs, program: &str) -> Optio
     })
 }
 
-/// Whether this file's hooks get payloads that do not name their event.
-fn does_not_say(target: &Target) -> bool {
-    target.shape() == Shape::Scripts
+/// Whether the payload of an event does not, or not always, name it.
+fn does_not_say(target: &Target, event: &Event) -> bool {
+    target.adapter.spec.payload.event_at.is_none()
+        || !event.marks.is_empty()
+        || target.shape() == Shape::Scripts
 }
 
 /// The one element of a document that was made for one entry, and the key of

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, explain, install, man, registries, run, schema, status,
-    test, trust, uninstall, validate,
+    agents, codex, completions, convert, demo, explain, install, man, registries, run, schema,
+    status, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -26,6 +26,7 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(demo::Args),
     Install(install::Args),
     Uninstall(uninstall::Args),
     Status(status::Args),
@@ -81,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Agents(args) => agents::run(&args, &terminal),
         Command::Trust(args) => trust::run(&args, &terminal),
         Command::Untrust(args) => trust::untrust(&args, &terminal),
+        Command::Demo(args) => demo::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod codex;
 pub mod completions;
 pub mod convert;
+pub mod demo;
 pub mod explain;
 pub mod install;
 pub mod man;

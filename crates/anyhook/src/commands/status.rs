@@ -1,0 +1,99 @@
+//! `anyhook status`: where the bridge stands, and when it was last heard of.
+
+use anyhook_install::status::{Status, status};
+use anyhow::bail;
+
+use super::install;
+use crate::cli::Verdict;
+use crate::render::Terminal;
+
+/// Show in which agents the bridge stands, and when it last heard of them
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  anyhook status\n  anyhook status --agent codex --json")]
+pub struct Args {
+    /// Only this agent; may be given several times [default: all that are here]
+    #[arg(long, value_name = "AGENT")]
+    agent: Vec<String>,
+    /// Do not start the agents' programs to ask for their versions
+    #[arg(long)]
+    no_versions: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+    let world = install::world()?;
+    let mut named = Vec::new();
+    for name in &args.agent {
+        let adapter = super::agents::find(name)?;
+        if adapter.spec.pseudo {
+            bail!("`{name}` is a form of hooks, not an agent");
+        }
+        named.push(adapter);
+    }
+    let rows = status(&world, &named, !args.no_versions);
+    if args.json {
+        terminal.json(&rows)?;
+        return Ok(Verdict::Good);
+    }
+    if rows.is_empty() {
+        terminal.line("No agent was found here, and the bridge stands in no file of one.");
+        return Ok(Verdict::Good);
+    }
+    let table: Vec<Vec<String>> = rows.iter().flat_map(lines).collect();
+    terminal.table(
+        &[
+            "agent",
+            "scope",
+            "installed",
+            "events",
+            "trusted",
+            "version",
+            "last event",
+        ],
+        &table,
+    );
+    Ok(Verdict::Good)
+}
+
+/// One line per scope; what is the agent's stands on the first.
+fn lines(row: &Status) -> Vec<Vec<String>> {
+    let version = match (&row.version, row.coverage) {
+        (None, _) => "-".to_owned(),
+        (Some(version), "same" | "unknown") => version.clone(),
+        (Some(version), than) => format!("{version} ({than} than our facts: {})", row.facts),
+    };
+    let last = row.last.as_ref().map_or("-".to_owned(), |seen| {
+        format!("{} {}", seen.time, seen.event)
+    });
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    for scope in &row.scopes {
+        let is_first = lines.is_empty();
+        let (events, trusted) = if scope.installed {
+            (
+                format!("{}/{}", scope.events.len(), scope.possible),
+                scope.trusted.to_owned(),
+            )
+        } else {
+            ("-".to_owned(), "-".to_owned())
+        };
+        let own = |text: &String| {
+            if is_first {
+                text.clone()
+            } else {
+                String::new()
+            }
+        };
+        lines.push(vec![
+            own(&row.agent),
+            scope.scope.to_owned(),
+            if scope.installed { "yes" } else { "no" }.to_owned(),
+            events,
+            trusted,
+            own(&version),
+            own(&last),
+        ]);
+    }
+    lines
+}
