@@ -5,9 +5,10 @@ use anyhook_model::HookResponse;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::answers::expected_answer;
 use crate::hooks::Script;
 use crate::kit::{Scratch, until};
-use crate::replay::{check_events, expected_answer, heard, minds};
+use crate::replay::{check_events, heard, minds};
 use crate::socket::{Attached, Listener, options, run};
 use crate::transcript::{Line, Transcript, is_request};
 use crate::trial;

@@ -3,12 +3,15 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhook_codex::{Decide, Ruling};
 use anyhook_model::{HookEvent, HookResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::kit::Proxied;
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Script {
@@ -76,4 +79,20 @@ impl Decide for Script {
 fn append(path: &Path, line: &str) {
     let file = OpenOptions::new().create(true).append(true).open(path);
     file.unwrap().write_all(line.as_bytes()).unwrap();
+}
+
+impl Proxied {
+    /// A proxy with these hooks before a server that this binary plays.
+    pub fn start(script: &Script, hold_ms: Option<u64>, server: &[&str]) -> Self {
+        let me = std::env::current_exe().unwrap();
+        let mut command = Command::new(&me);
+        command
+            .args(["play", "proxy", &serde_json::to_string(script).unwrap()])
+            .arg(hold_ms.map_or_else(|| "-".into(), |ms| ms.to_string()))
+            .arg("--")
+            .arg(&me)
+            .arg("play")
+            .args(server);
+        Self::spawn(&mut command)
+    }
 }

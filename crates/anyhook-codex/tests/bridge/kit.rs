@@ -1,4 +1,5 @@
-//! A proxy process and its client's end.
+//! A proxy process and its client's end. Also used by the tests of the command
+//! line.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,29 +9,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::hooks::Script;
-
 /// Longer than anything here takes; only a failing test waits for it.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct Proxied {
-    child: Child,
+    pub child: Child,
     pub input: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
     stderr: Receiver<String>,
 }
 
 impl Proxied {
-    /// `server` is a part that this binary plays.
-    pub fn start(script: &Script, hold_ms: Option<u64>, server: &[&str]) -> Self {
-        let me = std::env::current_exe().unwrap();
-        let mut child = Command::new(&me)
-            .args(["play", "proxy", &serde_json::to_string(script).unwrap()])
-            .arg(hold_ms.map_or_else(|| "-".into(), |ms| ms.to_string()))
-            .arg("--")
-            .arg(&me)
-            .arg("play")
-            .args(server)
+    pub fn spawn(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -13,15 +13,18 @@
     reason = "tests"
 )]
 
+mod answers;
 mod attach;
 mod faults;
 mod hooks;
 mod kit;
+mod model;
 mod order;
 mod play;
 mod real;
 mod replay;
 mod schema;
+mod servers;
 mod socket;
 mod sockets;
 mod stream;
@@ -32,7 +35,7 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let mut args = std::env::args().skip(1);
     if args.next().as_deref() == Some("play") {
-        play::act(args.collect());
+        play::act(&args.collect::<Vec<_>>());
     }
     let mut arguments = Arguments::from_args();
     // The actors need the two cores more than the tests do.

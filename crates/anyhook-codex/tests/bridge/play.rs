@@ -1,140 +1,23 @@
-//! The actors.
+//! The actors: the proxy under test, and the servers behind it.
 
-use std::collections::VecDeque;
-use std::fs::OpenOptions;
-use std::io::{BufRead, Read, Write, stdin, stdout};
-use std::path::Path;
+use std::io::{stdin, stdout};
 use std::process::{Command, exit};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhook_codex::{Proxy, ProxyOptions};
-use serde_json::Value;
 
 use crate::hooks::Script;
-use crate::transcript::{Line, Transcript, is_answer};
+use crate::servers;
 
-pub fn act(args: Vec<String>) -> ! {
+pub fn act(args: &[String]) -> ! {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
-        ["server", transcript, log] => server(Path::new(transcript), Path::new(log)),
-        ["echo"] => echo(),
-        ["exit", code, words] => {
-            eprint!("{words}");
-            exit(code.parse().unwrap());
-        }
-        ["stubborn", pids] => stubborn(Path::new(pids)),
-        ["sleeper"] => loop {
-            std::thread::sleep(Duration::from_secs(3600));
-        },
-        ["lines", file, log] => lines(Path::new(file), Path::new(log)),
         ["proxy", script, hold_ms, "--", program, rest @ ..] => {
             proxy(script, hold_ms, program, rest)
         }
-        other => panic!("no such part: {other:?}"),
+        server => servers::act(server),
     }
-}
-
-/// Says the server's lines of a transcript, waits for the client's where it had
-/// them, and writes down each line that it got.
-fn server(transcript: &Path, log: &Path) -> ! {
-    let mut log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(log)
-        .unwrap();
-    let mut early: VecDeque<Value> = VecDeque::new();
-    let mut input = stdin().lock();
-    let mut out = stdout().lock();
-    for line in Transcript::read(transcript).lines {
-        match line {
-            Line::Server(message) => {
-                writeln!(out, "{message}").unwrap();
-                out.flush().unwrap();
-            }
-            Line::Client(expected) => {
-                let fits = |got: &Value| {
-                    if is_answer(&expected) {
-                        is_answer(got) && got["id"] == expected["id"]
-                    } else {
-                        got["method"] == expected["method"]
-                    }
-                };
-                if let Some(at) = early.iter().position(fits) {
-                    early.remove(at);
-                    continue;
-                }
-                loop {
-                    let mut got = String::new();
-                    if input.read_line(&mut got).unwrap() == 0 {
-                        eprintln!("the client left before {expected}");
-                        exit(3);
-                    }
-                    log.write_all(got.as_bytes()).unwrap();
-                    let got: Value = serde_json::from_str(&got).unwrap();
-                    if fits(&got) {
-                        break;
-                    }
-                    early.push_back(got);
-                }
-            }
-        }
-    }
-    let mut rest = Vec::new();
-    input.read_to_end(&mut rest).unwrap();
-    log.write_all(&rest).unwrap();
-    exit(0);
-}
-
-/// Gives back what it gets.
-fn echo() -> ! {
-    let mut input = stdin().lock();
-    let mut out = stdout().lock();
-    let mut buffer = vec![0; 8192];
-    loop {
-        match input.read(&mut buffer).unwrap() {
-            0 => exit(0),
-            read => {
-                out.write_all(&buffer[..read]).unwrap();
-                out.flush().unwrap();
-            }
-        }
-    }
-}
-
-/// Has a child, ignores the end of its input and being asked to end.
-fn stubborn(pids: &Path) -> ! {
-    let me = std::env::current_exe().unwrap();
-    let mut child = Command::new("sh")
-        .arg("-c")
-        .arg("trap '' TERM; exec \"$0\" play sleeper")
-        .arg(me)
-        .spawn()
-        .unwrap();
-    std::fs::write(pids, format!("{}\n{}\n", std::process::id(), child.id())).unwrap();
-    child.wait().unwrap();
-    panic!("the child has ended before its parent");
-}
-
-/// Says the lines of a file, then writes down what it gets, and at last that it
-/// has ended.
-fn lines(file: &Path, log: &Path) -> ! {
-    let mut out = stdout().lock();
-    out.write_all(&std::fs::read(file).unwrap()).unwrap();
-    out.flush().unwrap();
-    let ended = log.with_extension("ended");
-    let mut log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(log)
-        .unwrap();
-    for line in stdin().lock().split(b'\n') {
-        let mut line = line.unwrap();
-        line.push(b'\n');
-        log.write_all(&line).unwrap();
-    }
-    std::fs::write(ended, "").unwrap();
-    exit(0);
 }
 
 fn proxy(script: &str, hold_ms: &str, program: &str, rest: &[&str]) -> ! {

@@ -1,11 +1,11 @@
-//! Recorded conversations.
+//! Recorded conversations. Also used by the tests of the command line.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 pub fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-codex/fixtures")
 }
 
 #[derive(Debug, Clone, PartialEq)]
