@@ -195,7 +195,8 @@ fn row(rendered: &Rendered, reaction: &Reaction) -> String {
 #[test]
 fn every_answer_does_what_the_table_says() {
     let mut failures = Vec::new();
-    for adapter in anyhook_agents::all() {
+    // A form that is no client has no model.
+    for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
         let agent = adapter.spec.id.as_ref();
         let mut table: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
         for spec in &adapter.spec.events {
