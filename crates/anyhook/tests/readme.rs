@@ -26,6 +26,7 @@ fn the_tour() {
         };
         let is_ours = command.starts_with("anyhook ")
             || command.contains("| anyhook ")
+            || command.contains("&& anyhook ")
             || command.contains("| examples/");
         if !is_ours {
             continue;
@@ -34,6 +35,9 @@ fn the_tour() {
             .args(["-c", command])
             .current_dir(scratch.path())
             .env("PATH", &path)
+            .env("ANYHOOK_STATE_DIR", scratch.path().join("state"))
+            .env("ANYHOOK_CONFIG_DIR", scratch.path().join("config"))
+            .env("ANYHOOK_MANAGED_DIR", scratch.path().join("managed"))
             .output()
             .unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -58,5 +62,5 @@ fn the_tour() {
         }
         ran += 1;
     }
-    assert!(ran >= 6, "{ran} commands");
+    assert!(ran >= 10, "{ran} commands");
 }
