@@ -6,6 +6,7 @@
 
 pub mod codec;
 pub mod config;
+pub mod forms;
 pub mod matchers;
 pub mod matrix;
 pub mod output;

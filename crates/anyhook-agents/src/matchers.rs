@@ -49,7 +49,7 @@ enum Atom {
 
 impl Adapter {
     /// Names that this agent's matchers know for a canonical tool.
-    fn matcher_names(&self, canonical: &str) -> Vec<String> {
+    pub(crate) fn matcher_names(&self, canonical: &str) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for tool in &self.spec.tools {
             let does = tool.is == canonical || tool.also.iter().any(|also| also == canonical);

@@ -27,6 +27,7 @@ impl Adapter {
     pub fn files(&self, document: &Value, variant: Option<&str>) -> Vec<NativeFile> {
         match self.config(variant).shape {
             Shape::Scripts => scripts(document),
+            Shape::Single if document.is_array() => self.single_files(document, variant),
             Shape::Plugin => vec![NativeFile {
                 name: None,
                 text: self
@@ -41,6 +42,41 @@ impl Adapter {
                 executable: false,
             }],
         }
+    }
+
+    /// One file for each hook, named after it, with the ending that the agent
+    /// looks for.
+    fn single_files(&self, document: &Value, variant: Option<&str>) -> Vec<NativeFile> {
+        let ending = self
+            .spec
+            .files
+            .iter()
+            .find(|file| file.variant.as_deref() == variant)
+            .and_then(|file| file.path.rsplit_once('*'))
+            .map_or("", |(_, ending)| ending);
+        let items = document.as_array().into_iter().flatten();
+        items
+            .enumerate()
+            .map(|(index, item)| {
+                let name = item.get("name").and_then(Value::as_str).unwrap_or("hook");
+                let mut stem: String = name
+                    .chars()
+                    .map(|letter| {
+                        if letter.is_alphanumeric() {
+                            letter.to_ascii_lowercase()
+                        } else {
+                            '-'
+                        }
+                    })
+                    .collect();
+                let _ = write!(stem, "-{}{ending}", index + 1);
+                NativeFile {
+                    name: Some(stem),
+                    text: self.quirks.config_text(pretty(item)),
+                    executable: false,
+                }
+            })
+            .collect()
     }
 
     /// The document of a folder of scripts, from their names and texts.

@@ -216,6 +216,13 @@ pub struct MatcherSpec {
     /// Spellings that mean "everything" when read.
     #[serde(default)]
     pub any_read: Vec<Str>,
+    /// The matcher is an array of names.
+    #[serde(default)]
+    pub list: bool,
+    /// Canonical tool (`mcp` for any MCP tool) → the class of tools that the
+    /// matcher names in its place. Absent: tools have names of their own.
+    #[serde(default)]
+    pub classes: BTreeMap<Str, Str>,
     /// Characters besides letters, digits, `_` and `|` that an exact list may have.
     #[serde(default)]
     pub list_chars: Str,
@@ -257,6 +264,26 @@ pub struct HandlerSpec {
     /// back. Absent: any. Present: an agent that voids the file for others.
     #[serde(default)]
     pub known_keys: Option<Vec<Str>>,
+    /// Native key → what its value must be, where another voids the file.
+    #[serde(default)]
+    pub kinds: BTreeMap<Str, ValueKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueKind {
+    Boolean,
+    /// A whole number above 0, or null.
+    CountOrNull,
+}
+
+impl ValueKind {
+    pub fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Boolean => value.is_boolean(),
+            Self::CountOrNull => value.is_null() || value.as_u64().is_some_and(|count| count > 0),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -12,6 +12,8 @@ mod report;
 mod validate;
 mod verify;
 
+use std::collections::HashSet;
+
 use anyhook_agents::{Adapter, Placement};
 use anyhook_model::Manifest;
 use serde_json::Value;
@@ -29,7 +31,8 @@ pub struct Source {
     /// The agent whose file it was; absent for a canonical manifest.
     pub agent: Option<&'static Adapter>,
     pub warnings: Vec<Warning>,
-    matcherless: Vec<usize>,
+    /// Hooks, by position, whose matcher key was missing rather than empty.
+    matcherless: HashSet<usize>,
 }
 
 impl Source {
@@ -39,8 +42,15 @@ impl Source {
             manifest,
             agent: None,
             warnings: Vec::new(),
-            matcherless: Vec::new(),
+            matcherless: HashSet::new(),
         }
+    }
+
+    /// Whether this is a file of that agent, in that form.
+    fn is_of(&self, adapter: &Adapter, variant: Option<&str>) -> bool {
+        self.agent
+            .is_some_and(|agent| agent.spec.id == adapter.spec.id)
+            && adapter.kept_variant(&self.manifest) == variant
     }
 
     /// Stage 1: an agent's own config.
@@ -58,7 +68,7 @@ impl Source {
             manifest: decoded.manifest,
             agent: Some(agent),
             warnings,
-            matcherless: decoded.matcherless,
+            matcherless: decoded.matcherless.into_iter().collect(),
         }
     }
 }
@@ -155,9 +165,7 @@ fn to_agent(
         .iter()
         .filter(|hook| !hook.placements.is_empty())
         .count();
-    let own = source
-        .agent
-        .is_some_and(|agent| agent.spec.id == adapter.spec.id);
+    let own = source.is_of(adapter, variant);
     if carried == 0 && !(own && source.manifest.hooks.is_empty()) {
         return Err(ConvertError::NothingLeft { warnings });
     }

@@ -2,8 +2,10 @@
 //! differs and is named by no warning is a defect of ours, and stops the
 //! conversion.
 
+use std::collections::{HashMap, VecDeque};
+
 use anyhook_agents::Adapter;
-use anyhook_model::{Hook, Matcher, TimeoutAction};
+use anyhook_model::{Handler, Hook, Matcher, TimeoutAction};
 use serde_json::Value;
 
 use crate::Source;
@@ -29,45 +31,41 @@ pub(crate) fn verify(
     warnings: &[Warning],
 ) -> Vec<Difference> {
     let decoded = adapter.decode_config(document, variant).manifest.hooks;
-    let mut taken = vec![false; decoded.len()];
+    let mut candidates = Candidates::new(&decoded);
+    let mut told: HashMap<usize, Vec<&str>> = HashMap::new();
+    for warning in warnings {
+        if let Some(hook) = warning.hook {
+            told.entry(hook).or_default().push(&warning.field);
+        }
+    }
     let mut differences = Vec::new();
     for hook in validated {
         let Some(original) = source.manifest.hooks.get(hook.index) else {
             continue;
         };
-        let about = |field: &str| {
-            warnings.iter().any(|warning| {
-                warning.hook == Some(hook.index + 1)
-                    && (warning.field == field
-                        || warning.field == "hook"
-                        || field.starts_with(&format!("{}.", warning.field)))
-            })
-        };
+        let fields = told.get(&(hook.index + 1));
         let Some(placement) = hook.placements.first() else {
-            if !warnings
-                .iter()
-                .any(|warning| warning.hook == Some(hook.index + 1))
-            {
-                differences.push(missing(hook.index, "the hook"));
+            if fields.is_none() {
+                differences.push(missing(hook.index));
             }
             continue;
         };
-        let wanted = &placement.handler;
-        let same = |found: &Hook| {
-            found.handler.command == wanted.command
-                && found.handler.url == wanted.url
-                && found.handler.prompt == wanted.prompt
-                && found.handler.kind == wanted.kind
-        };
-        let position =
-            best(original, &decoded, &taken, &same).or_else(|| decoded.iter().position(same));
-        let Some((position, found)) = position.and_then(|at| Some((at, decoded.get(at)?))) else {
-            differences.push(missing(hook.index, "the hook"));
+        let Some(found) = candidates
+            .take(original, &placement.handler)
+            .and_then(|at| decoded.get(at))
+        else {
+            differences.push(missing(hook.index));
             continue;
         };
-        if let Some(taken) = taken.get_mut(position) {
-            *taken = true;
-        }
+        let about = |field: &str| {
+            fields.into_iter().flatten().any(|named| {
+                *named == field
+                    || *named == "hook"
+                    || field
+                        .strip_prefix(named)
+                        .is_some_and(|rest| rest.starts_with('.'))
+            })
+        };
         for (field, expected, got) in compare(original, found, &adapter.spec.id) {
             if !about(&field) {
                 differences.push(Difference {
@@ -79,45 +77,98 @@ pub(crate) fn verify(
             }
         }
     }
-    for (hook, taken) in decoded.iter().zip(&taken) {
-        if !taken {
-            differences.push(Difference {
-                hook: 0,
-                field: "hooks".into(),
-                expected: "nothing".into(),
-                found: hook.handler.command.clone().unwrap_or_default(),
-            });
-        }
+    for hook in candidates.left() {
+        differences.push(Difference {
+            hook: 0,
+            field: "hooks".into(),
+            expected: "nothing".into(),
+            found: hook.handler.command.clone().unwrap_or_default(),
+        });
     }
     differences
 }
 
-/// Of the hooks that run the same thing, the one that is most like it.
-fn best(
-    original: &Hook,
-    decoded: &[Hook],
-    taken: &[bool],
-    same: &dyn Fn(&Hook) -> bool,
-) -> Option<usize> {
-    decoded
-        .iter()
-        .enumerate()
-        .filter(|(at, found)| same(found) && taken.get(*at) == Some(&false))
-        .max_by_key(|(at, found)| {
-            let alike = usize::from(found.event == original.event) * 4
-                + usize::from(plain(found.matcher.as_ref()) == plain(original.matcher.as_ref()))
-                    * 2
-                + usize::from(found.handler == original.handler);
-            (alike, decoded.len() - at)
-        })
-        .map(|(at, _)| at)
+/// The hooks that were read back, by what they run. Each is found in constant
+/// time, however many there are.
+struct Candidates<'a> {
+    decoded: &'a [Hook],
+    taken: Vec<bool>,
+    /// From the closest likeness to the faintest: each key holds positions.
+    tiers: [HashMap<String, VecDeque<usize>>; 4],
+    /// The first hook that runs a thing, whether taken or not: several hooks
+    /// of the source may have become one.
+    first: HashMap<String, usize>,
 }
 
-fn missing(index: usize, what: &str) -> Difference {
+impl<'a> Candidates<'a> {
+    fn new(decoded: &'a [Hook]) -> Self {
+        let mut candidates = Self {
+            decoded,
+            taken: vec![false; decoded.len()],
+            tiers: Default::default(),
+            first: HashMap::new(),
+        };
+        for (at, hook) in decoded.iter().enumerate() {
+            let keys = keys(hook, &hook.handler);
+            if let Some(runs) = keys.last() {
+                candidates.first.entry(runs.clone()).or_insert(at);
+            }
+            for (tier, key) in candidates.tiers.iter_mut().zip(keys) {
+                tier.entry(key).or_default().push_back(at);
+            }
+        }
+        candidates
+    }
+
+    /// Of the hooks that run `wanted`, the one most like the original.
+    fn take(&mut self, original: &Hook, wanted: &Handler) -> Option<usize> {
+        let keys = keys(original, wanted);
+        for (tier, key) in self.tiers.iter_mut().zip(&keys) {
+            let Some(queue) = tier.get_mut(key) else {
+                continue;
+            };
+            while let Some(at) = queue.pop_front() {
+                if let Some(taken @ false) = self.taken.get_mut(at) {
+                    *taken = true;
+                    return Some(at);
+                }
+            }
+        }
+        self.first.get(keys.last()?).copied()
+    }
+
+    fn left(&self) -> impl Iterator<Item = &'a Hook> {
+        self.decoded
+            .iter()
+            .zip(&self.taken)
+            .filter_map(|(hook, taken)| (!taken).then_some(hook))
+    }
+}
+
+/// What a hook is found by, from the whole of it to only what it runs.
+fn keys(hook: &Hook, handler: &Handler) -> [String; 4] {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let runs = format!(
+        "{}\0{}\0{}\0{}",
+        handler.kind.as_str(),
+        text(&handler.command),
+        text(&handler.url),
+        text(&handler.prompt)
+    );
+    let at_event = format!("{runs}\0{}", hook.event);
+    let matched = format!("{at_event}\0{}", plain(hook.matcher.as_ref()));
+    let whole = format!(
+        "{matched}\0{}",
+        serde_json::to_string(handler).unwrap_or_default()
+    );
+    [whole, matched, at_event, runs]
+}
+
+fn missing(index: usize) -> Difference {
     Difference {
         hook: index + 1,
         field: "hook".into(),
-        expected: what.into(),
+        expected: "the hook".into(),
         found: "nothing".into(),
     }
 }

@@ -4,8 +4,7 @@ use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction};
 use serde_json::{Map, Value, json};
 
-use super::{MANIFEST_PROVIDER_DATA, kept, kept_file, set_handler_field};
-use crate::matchers::ANY_SERVER;
+use super::{MANIFEST_PROVIDER_DATA, kept, kept_file, set_handler_field, split};
 use crate::spec::{Blocking, Config, Event, Shape};
 use crate::{Adapter, pointer};
 
@@ -35,6 +34,8 @@ struct Decoder<'a> {
     findings: Vec<Finding>,
     matcherless: Vec<usize>,
     unread: Vec<Value>,
+    /// The native event of each hook.
+    natives: Vec<String>,
 }
 
 /// One entry of a config on its way to a hook.
@@ -50,6 +51,7 @@ impl Adapter {
     /// Reads a config document of this agent.
     pub fn decode_config(&self, document: &Value, variant: Option<&str>) -> ConfigDecoded {
         let config = self.config(variant);
+        let variant = variant.filter(|name| self.spec.config.variant.contains_key(*name));
         let mut decoder = Decoder {
             adapter: self,
             config,
@@ -57,6 +59,7 @@ impl Adapter {
             findings: Vec::new(),
             matcherless: Vec::new(),
             unread: Vec::new(),
+            natives: Vec::new(),
         };
         let mut file = document.clone();
         let root = if config.root.is_empty() {
@@ -65,6 +68,11 @@ impl Adapter {
             pointer::take(&mut file, &config.root)
         };
         let mut outside = file.as_object().cloned().unwrap_or_default();
+        let bare: Vec<&String> = config
+            .preamble
+            .keys()
+            .filter(|key| document.get(key.as_str()).is_none())
+            .collect();
         outside.retain(|key, value| config.preamble.get(key) != Some(value));
         match root {
             Some(Value::Object(map))
@@ -75,7 +83,8 @@ impl Adapter {
             {
                 for (key, value) in &map {
                     let is_event = !config.not_events.iter().any(|other| other == key)
-                        && (value.is_array() || value.is_object());
+                        && (value.is_object()
+                            || value.as_array().is_some_and(|entries| !entries.is_empty()));
                     if is_event {
                         decoder.event(key, value);
                     } else if config.root.is_empty() {
@@ -89,7 +98,7 @@ impl Adapter {
                     }
                 }
             }
-            Some(Value::Array(items)) if config.shape == Shape::List => {
+            Some(Value::Array(items)) if matches!(config.shape, Shape::List | Shape::Single) => {
                 for (index, item) in items.iter().enumerate() {
                     decoder.listed(item, index);
                 }
@@ -110,7 +119,7 @@ impl Adapter {
             }
             None => decoder.find(None, "hooks", "there are no hooks in this file".to_owned()),
         }
-        decoder.finish(outside)
+        decoder.finish(outside, &bare, variant)
     }
 }
 
@@ -222,11 +231,16 @@ impl Decoder<'_> {
         let adapter = self.adapter;
         let spec = adapter.event_by_native(native);
         let mut rest = Value::Object(entry.handler.clone());
+        let mut typed = None;
         let kind = match &self.config.handler.type_at {
             None => Some(HandlerKind::Command),
             Some(at) => match pointer::take(&mut rest, at) {
-                None => Some(HandlerKind::Command),
+                None => {
+                    typed = Some(false);
+                    Some(HandlerKind::Command)
+                }
                 Some(Value::String(written)) => {
+                    typed = Some(true);
                     let types = &self.config.handler.types;
                     types
                         .iter()
@@ -247,6 +261,10 @@ impl Decoder<'_> {
             return;
         };
         let mut data = Map::new();
+        let written = self.config.handler.write_type || kind != HandlerKind::Command;
+        if let Some(typed) = typed.filter(|typed| *typed != written) {
+            data.insert(kept::TYPED.into(), Value::Bool(typed));
+        }
         let matcher = self.matcher(spec, &entry, &mut rest, &mut data);
         let mut handler = Handler {
             kind,
@@ -270,6 +288,13 @@ impl Decoder<'_> {
             data.insert(kept::NESTED.into(), Value::Bool(nested));
         }
         let constants = &self.config.handler.constants;
+        let bare: Vec<&String> = constants
+            .keys()
+            .filter(|key| rest.get(key.as_str()).is_none())
+            .collect();
+        if !bare.is_empty() {
+            data.insert(kept::BARE.into(), json!(bare));
+        }
         if let Value::Object(rest) = &mut rest {
             rest.retain(|key, value| constants.get(key) != Some(value));
             data.append(rest);
@@ -300,6 +325,7 @@ impl Decoder<'_> {
             provider_data,
             extra: Map::new(),
         });
+        self.natives.push(native.to_owned());
         if spec.is_none() {
             let position = self.hooks.len() - 1;
             self.find(Some(position), "event", format!("`{native}` is an event of {} that is not known here; it is carried for this agent only", adapter.spec.name));
@@ -335,8 +361,16 @@ impl Decoder<'_> {
         }
         let split = spec
             .filter(|spec| !spec.tools.is_empty())
-            .map(split_matcher);
+            .map(split::matcher);
         let Some(text) = text else { return split };
+        if self.config.matcher.list && text.is_array() && split.is_none() {
+            let about_tools = spec.is_none_or(|spec| spec.matcher == "tool");
+            let matcher = about_tools
+                .then(|| self.adapter.read_matcher_as(&self.config.matcher, &text))
+                .flatten();
+            data.insert(kept::MATCHER.into(), text);
+            return matcher;
+        }
         let Some(written) = text.as_str() else {
             data.insert(kept::MATCHER.into(), text);
             return split;
@@ -357,10 +391,11 @@ impl Decoder<'_> {
             data.insert(kept::MATCHER.into(), text);
             return split;
         }
-        let matcher = self.adapter.read_matcher(written);
+        let form = &self.config.matcher;
+        let matcher = self.adapter.read_matcher_as(form, &text);
         let again = matcher
             .as_ref()
-            .map(|matcher| self.adapter.translate(matcher, Some(self.adapter)));
+            .map(|matcher| self.adapter.translate_as(form, matcher, Some(self.adapter)));
         if again.and_then(|again| again.text).as_deref() != Some(written) {
             data.insert(kept::MATCHER.into(), text);
         }
@@ -435,14 +470,25 @@ impl Decoder<'_> {
         }
     }
 
-    fn finish(mut self, outside: Map<String, Value>) -> ConfigDecoded {
-        self.merge_split();
+    fn finish(
+        self,
+        outside: Map<String, Value>,
+        bare: &[&String],
+        variant: Option<&str>,
+    ) -> ConfigDecoded {
+        let hooks = split::merge(self.adapter, self.hooks, &self.natives);
         let mut own = Map::new();
         if !outside.is_empty() {
             own.insert(kept_file::FILE.into(), Value::Object(outside));
         }
         if !self.unread.is_empty() {
             own.insert(kept_file::UNREAD.into(), Value::Array(self.unread));
+        }
+        if let Some(variant) = variant {
+            own.insert(kept_file::VARIANT.into(), json!(variant));
+        }
+        if !bare.is_empty() {
+            own.insert(kept_file::BARE.into(), json!(bare));
         }
         let mut extra = Map::new();
         if !own.is_empty() {
@@ -454,113 +500,11 @@ impl Decoder<'_> {
         ConfigDecoded {
             manifest: Manifest {
                 spec: SPEC.to_owned(),
-                hooks: self.hooks,
+                hooks,
                 extra,
             },
             findings: self.findings,
             matcherless: self.matcherless,
         }
     }
-
-    /// One hook that was written to several events of split tools becomes one
-    /// hook again.
-    fn merge_split(&mut self) {
-        let adapter = self.adapter;
-        let id = adapter.spec.id.as_ref();
-        let generic = |canonical: &str| {
-            adapter.spec.events.iter().any(|event| {
-                event.is.as_deref() == Some(canonical) && event.tools.is_empty() && !event.read_only
-            })
-        };
-        let mut merged: Vec<Hook> = Vec::new();
-        for hook in std::mem::take(&mut self.hooks) {
-            let own_event = hook
-                .provider_data
-                .get(id)
-                .and_then(|data| data.get(kept::EVENT))
-                .is_some();
-            let splits = !generic(&hook.event)
-                && !own_event
-                && adapter.spec.events.iter().any(|event| {
-                    event.is.as_deref() == Some(hook.event.as_str()) && !event.tools.is_empty()
-                });
-            let twin = merged.iter_mut().find(|other| {
-                splits
-                    && other.event == hook.event
-                    && other.handler == hook.handler
-                    && other.provider_data == hook.provider_data
-                    && other.name == hook.name
-                    && disjoint(other.matcher.as_ref(), hook.matcher.as_ref())
-            });
-            match twin {
-                Some(other) => other.matcher = union(other.matcher.take(), hook.matcher),
-                None => merged.push(hook),
-            }
-        }
-        for hook in &mut merged {
-            let every: Vec<Matcher> = adapter
-                .spec
-                .events
-                .iter()
-                .filter(|event| {
-                    event.is.as_deref() == Some(hook.event.as_str())
-                        && !event.tools.is_empty()
-                        && !event.read_only
-                })
-                .flat_map(|event| atoms(&split_matcher(event)))
-                .collect();
-            let covers = !every.is_empty()
-                && hook
-                    .matcher
-                    .as_ref()
-                    .is_some_and(|matcher| every.iter().all(|one| atoms(matcher).contains(one)));
-            if covers && !generic(&hook.event) {
-                hook.matcher = None;
-            }
-        }
-        self.hooks = merged;
-    }
-}
-
-/// The canonical matcher that a split event stands for.
-fn split_matcher(event: &Event) -> Matcher {
-    let mut items: Vec<Matcher> = event
-        .tools
-        .iter()
-        .map(|tool| {
-            if tool == "mcp" {
-                Matcher::mcp(ANY_SERVER, None)
-            } else {
-                Matcher::Name(tool.to_string())
-            }
-        })
-        .collect();
-    if items.len() == 1 {
-        items.remove(0)
-    } else {
-        Matcher::Any(items)
-    }
-}
-
-fn atoms(matcher: &Matcher) -> Vec<Matcher> {
-    match matcher {
-        Matcher::Any(items) => items.clone(),
-        one => vec![one.clone()],
-    }
-}
-
-fn disjoint(left: Option<&Matcher>, right: Option<&Matcher>) -> bool {
-    match (left, right) {
-        (Some(left), Some(right)) => {
-            let left = atoms(left);
-            atoms(right).iter().all(|one| !left.contains(one))
-        }
-        _ => false,
-    }
-}
-
-fn union(left: Option<Matcher>, right: Option<Matcher>) -> Option<Matcher> {
-    let mut items = atoms(&left?);
-    items.extend(atoms(&right?));
-    Some(Matcher::Any(items))
 }

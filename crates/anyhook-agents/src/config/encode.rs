@@ -27,6 +27,16 @@ pub struct Placement {
 }
 
 impl Adapter {
+    /// The variant of this agent's file from which a manifest was read.
+    pub fn kept_variant<'a>(&self, manifest: &'a Manifest) -> Option<&'a str> {
+        manifest
+            .extra
+            .get(MANIFEST_PROVIDER_DATA)?
+            .get(self.spec.id.as_ref())?
+            .get(kept_file::VARIANT)?
+            .as_str()
+    }
+
     /// A document with these hooks and nothing else, but for what the manifest
     /// kept of this agent's own file.
     pub fn encode_config(
@@ -43,16 +53,23 @@ impl Adapter {
                     .map(|placement| listed(config, placement))
                     .collect(),
             ),
-            Shape::Single => placements
-                .first()
-                .map(|placement| listed(config, placement))
-                .unwrap_or_default(),
+            // One file holds one hook: several are several files.
+            Shape::Single => match placements {
+                [one] => listed(config, one),
+                _ => Value::Array(
+                    placements
+                        .iter()
+                        .map(|placement| listed(config, placement))
+                        .collect(),
+                ),
+            },
             _ => event_map(config, placements),
         };
         let own = manifest
             .extra
             .get(MANIFEST_PROVIDER_DATA)
             .and_then(|data| data.get(self.spec.id.as_ref()))
+            .filter(|_| self.kept_variant(manifest) == variant)
             .cloned()
             .unwrap_or_default();
         for entry in own
@@ -63,10 +80,24 @@ impl Adapter {
         {
             put_unread(&mut root, entry);
         }
-        let mut document = Value::Object(config.preamble.clone());
+        let mut preamble = config.preamble.clone();
+        for key in own
+            .get(kept_file::BARE)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            preamble.shift_remove(key.as_str().unwrap_or_default());
+        }
+        let mut document = Value::Object(preamble);
         let mut outside = own.get(kept_file::FILE).cloned().unwrap_or_default();
-        if let Some(inside) = pointer::take(&mut outside, "/$root") {
-            pointer::overlay(&mut root, &inside);
+        if let (Some(Value::Object(inside)), Value::Object(root)) =
+            (pointer::take(&mut outside, "/$root"), &mut root)
+        {
+            // What the hooks say stands: an event that was empty may have some now.
+            for (key, value) in inside {
+                root.entry(key).or_insert(value);
+            }
         }
         if outside.is_object() {
             pointer::overlay(&mut document, &outside);
@@ -105,17 +136,21 @@ fn event_map(config: &Config, placements: &[Placement]) -> Value {
             list.push(handler);
             continue;
         }
-        let group = list
+        let mut group = Value::Object(Map::new());
+        put_matcher(config, placement, &mut group, true);
+        let at = config.matcher.at.as_ref();
+        let before = list
             .last_mut()
-            .filter(|_| joined)
+            // Both may have been edited since they stood in one group.
+            .filter(|before| {
+                joined && (at.is_empty() || pointer::get(before, at) == pointer::get(&group, at))
+            })
             .and_then(|group| group.get_mut("hooks"))
             .and_then(Value::as_array_mut);
-        if let Some(hooks) = group {
+        if let Some(hooks) = before {
             hooks.push(handler);
             continue;
         }
-        let mut group = Value::Object(Map::new());
-        put_matcher(config, placement, &mut group, true);
         if let Some(extra) = placement.data.get(kept::GROUP) {
             pointer::overlay(&mut group, extra);
         }
@@ -163,6 +198,10 @@ fn put_matcher(config: &Config, placement: &Placement, entry: &mut Value, groupe
         return;
     }
     match (&placement.matcher, &config.matcher.any) {
+        (Some(matcher), _) if placement.matchable && config.matcher.list => {
+            let names: Vec<&str> = matcher.split('|').collect();
+            pointer::put(entry, at, json!(names));
+        }
         (Some(matcher), _) if placement.matchable => pointer::put(entry, at, json!(matcher)),
         (_, Some(any)) if grouped && !placement.matcherless => pointer::put(entry, at, json!(any)),
         _ => {}
@@ -194,12 +233,24 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
     let spec = &config.handler;
     let mut entry = Value::Object(Map::new());
     let kind = placement.handler.kind.as_str();
+    let typed = placement
+        .data
+        .get(kept::TYPED)
+        .and_then(Value::as_bool)
+        .unwrap_or(spec.write_type)
+        || kind != "command";
     if let (Some(at), Some(native)) = (&spec.type_at, spec.types.get(kind))
-        && (spec.write_type || kind != "command")
+        && typed
     {
         pointer::put(&mut entry, at, json!(native));
     }
+    let bare = placement.data.get(kept::BARE).and_then(Value::as_array);
     for (key, value) in &spec.constants {
+        if bare.is_some_and(|bare| bare.iter().any(|one| one == key))
+            || placement.data.contains_key(key)
+        {
+            continue;
+        }
         pointer::put(&mut entry, &format!("/{key}"), value.clone());
     }
     let mut written: Vec<&str> = Vec::new();
@@ -229,7 +280,9 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
     {
         // What the hook says itself is not changed by data for one agent.
         let mut value = value.clone();
-        if let Some(said) = entry.get(key) {
+        if let Some(said) = entry.get(key)
+            && !same_field(config, placement, key, &value)
+        {
             pointer::overlay(&mut value, said);
         }
         pointer::put(
@@ -248,4 +301,16 @@ fn native_field(config: &Config, field: &Field, placement: &Placement) -> Option
         .or(config.handler.unnamed.as_deref());
     let value = handler_field(&placement.handler, name, &field.to)?;
     field.codec.put(&value)
+}
+
+/// Whether a native key's value says what the hook says, in another spelling
+/// (`30000` where the agent takes large numbers for milliseconds).
+fn same_field(config: &Config, placement: &Placement, key: &str, value: &Value) -> bool {
+    config.handler.fields.iter().any(|field| {
+        field.at.strip_prefix('/') == Some(key)
+            && field.codec.get(value).is_some_and(|read| {
+                Some(read)
+                    == handler_field(&placement.handler, placement.name.as_deref(), &field.to)
+            })
+    })
 }

@@ -7,6 +7,7 @@
 
 mod decode;
 mod encode;
+mod split;
 
 use anyhook_model::{Handler, HandlerKind};
 use serde_json::{Map, Value};
@@ -32,6 +33,10 @@ pub mod kept {
     pub const NESTED: &str = "$nested";
     /// Canonical field → the second spelling under which it stood.
     pub const SPELLED: &str = "$spelled";
+    /// The entry says, or does not say, its type, unlike what is written.
+    pub const TYPED: &str = "$typed";
+    /// Fixed keys of an entry that this one does not have.
+    pub const BARE: &str = "$bare";
 }
 
 /// Keys of the manifest's own `provider_data[<agent>]`.
@@ -40,6 +45,10 @@ pub(crate) mod kept_file {
     pub const FILE: &str = "file";
     /// Entries that could not be read: `{event, index, entry}`.
     pub const UNREAD: &str = "unread";
+    /// The variant that the file had, where not the main one.
+    pub const VARIANT: &str = "variant";
+    /// Keys that a fresh file begins with and that this one does not have.
+    pub const BARE: &str = "bare";
 }
 
 /// The manifest's key for data of one agent that belongs to no hook.

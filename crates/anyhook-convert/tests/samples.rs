@@ -1,0 +1,114 @@
+//! Every sample config: to its own agent and back nothing changes, to every
+//! other agent nothing is lost unsaid, and it is known for what it is.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use anyhook_agents::Adapter;
+use anyhook_convert::detect;
+use anyhook_convert::{ConvertError, Options, Target, convert};
+use common::samples;
+
+fn to(adapter: &'static Adapter, variant: Option<&'static str>) -> Target {
+    Target::Agent { adapter, variant }
+}
+
+/// Agents whose config is a document that people write.
+#[test]
+fn every_agent_has_samples() {
+    let with: BTreeSet<&str> = samples()
+        .iter()
+        .map(|sample| sample.agent.spec.id.as_ref())
+        .collect();
+    let all: BTreeSet<&str> = anyhook_agents::all()
+        .filter(|agent| !agent.spec.pseudo)
+        .map(|agent| agent.spec.id.as_ref())
+        .collect();
+    assert_eq!(with, all);
+}
+
+#[test]
+fn decoded_and_encoded_again_nothing_changes() {
+    let mut wrong = String::new();
+    for sample in samples() {
+        let source = sample.source();
+        match convert(
+            &source,
+            to(sample.agent, sample.variant()),
+            &Options::default(),
+        ) {
+            Ok(conversion) if conversion.document == sample.document => {}
+            Ok(conversion) => {
+                let _ = writeln!(
+                    wrong,
+                    "== {} ({:?})\n{}\n-- became\n{}",
+                    sample.name,
+                    sample.variant(),
+                    sample.document,
+                    conversion.document
+                );
+            }
+            Err(error) => {
+                let _ = writeln!(wrong, "== {}\n{error:#?}", sample.name);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn to_every_other_agent_nothing_is_lost_unsaid() {
+    let mut wrong = String::new();
+    for sample in samples() {
+        let source = sample.source();
+        for adapter in anyhook_agents::all() {
+            let variants = adapter
+                .spec
+                .config
+                .variant
+                .keys()
+                .map(|name| Some(name.as_ref()));
+            for variant in std::iter::once(None).chain(variants) {
+                match convert(&source, to(adapter, variant), &Options::default()) {
+                    Ok(_) | Err(ConvertError::NothingLeft { .. }) => {}
+                    Err(ConvertError::Unfaithful { differences, .. }) => {
+                        let _ = writeln!(
+                            wrong,
+                            "== {} to {} {variant:?}\n{differences:#?}",
+                            sample.name, adapter.spec.id
+                        );
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn every_sample_is_known_for_what_it_is() {
+    let mut wrong = String::new();
+    for sample in samples() {
+        for path in [Some(sample.path.as_str()), None] {
+            let guess = detect(path, &sample.document);
+            let ok = guess.as_ref().is_some_and(|guess| {
+                guess
+                    .agent
+                    .is_some_and(|agent| agent.spec.id == sample.agent.spec.id)
+            });
+            if !ok {
+                let _ = writeln!(wrong, "{} {path:?}: {guess:?}", sample.name);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
