@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +21,8 @@ use crate::wire::{Answer, write};
 const AT_ONCE: usize = 32;
 /// Notices that may wait; what comes on top is dropped and counted.
 const QUEUE: usize = 4096;
+/// How long hooks that are told to end are waited for.
+const END: Duration = Duration::from_secs(4);
 
 /// Whoever runs the hooks.
 pub trait Decide: Send + Sync + 'static {
@@ -36,8 +38,8 @@ pub trait Decide: Send + Sync + 'static {
         true
     }
 
-    /// The bridge ends: hooks that still run should be ended, and have ended
-    /// when this returns. What is asked from now on is answered at once.
+    /// The bridge ends: hooks that still run should be ended, and what is asked
+    /// from now on answered at once.
     fn abandon(&self) {}
 }
 
@@ -91,7 +93,7 @@ struct Job {
 
 pub(crate) struct Hooks {
     decide: Arc<dyn Decide>,
-    pool: Arc<Mutex<Pool>>,
+    pool: Arc<(Mutex<Pool>, Condvar)>,
     notices: SyncSender<HookEvent>,
     notices_done: Mutex<Receiver<()>>,
     dropped: AtomicU64,
@@ -137,7 +139,7 @@ impl Hooks {
             event: timed(event),
             then: Box::new(then),
         };
-        let mut pool = lock(&self.pool);
+        let mut pool = lock(&self.pool.0);
         pool.waiting.push_back(job);
         if pool.running >= AT_ONCE {
             return;
@@ -147,7 +149,7 @@ impl Hooks {
         let (decide, shared) = (self.decide.clone(), self.pool.clone());
         let worker = thread::Builder::new().name("codex-approval".into());
         if worker.spawn(move || work(&*decide, &shared)).is_err() {
-            let mut pool = lock(&self.pool);
+            let mut pool = lock(&self.pool.0);
             pool.running -= 1;
             let unheard = pool.waiting.pop_back();
             drop(pool);
@@ -166,26 +168,42 @@ impl Hooks {
     }
 
     /// Lets waiting notices be heard for at most `grace`, then ends what still
-    /// runs. Returns how many notices nobody heard for want of room.
+    /// runs and waits until it has ended. Returns how many notices nobody heard
+    /// for want of room.
     pub(crate) fn finish(self, grace: Duration) -> u64 {
         drop(self.notices);
         // The other end only closes: any answer but a timeout means done.
-        let heard = lock(&self.notices_done).recv_timeout(grace);
-        let late = matches!(heard, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
-        let mut pool = lock(&self.pool);
+        let heard = |limit| {
+            let done = lock(&self.notices_done).recv_timeout(limit);
+            !matches!(done, Err(RecvTimeoutError::Timeout))
+        };
+        let in_time = heard(grace);
+        let mut pool = lock(&self.pool.0);
         pool.waiting.clear();
-        if late || pool.running > 0 {
+        if !in_time || pool.running > 0 {
+            drop(pool);
             self.decide.abandon();
+            if !in_time {
+                heard(END);
+            }
+            pool = lock(&self.pool.0);
         }
+        // What has been decided may still have to be written down.
+        let ended = self
+            .pool
+            .1
+            .wait_timeout_while(pool, END, |pool| pool.running > 0);
+        drop(ended);
         self.dropped.load(Ordering::Relaxed)
     }
 }
 
-fn work(decide: &dyn Decide, pool: &Mutex<Pool>) {
+fn work(decide: &dyn Decide, (pool, ended): &(Mutex<Pool>, Condvar)) {
     loop {
         let mut state = lock(pool);
         let Some(job) = state.waiting.pop_front() else {
             state.running -= 1;
+            ended.notify_all();
             return;
         };
         drop(state);

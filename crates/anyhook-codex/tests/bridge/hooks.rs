@@ -50,7 +50,8 @@ impl Decide for Script {
             .unwrap_or_default();
         if let Some(gate) = &self.gate {
             let gate = gate.with_extension(call);
-            while !gate.exists() {
+            let abandoned = || self.abandoned.as_ref().is_some_and(|path| path.exists());
+            while !gate.exists() && !abandoned() {
                 std::thread::sleep(Duration::from_millis(5));
             }
         }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -26,9 +26,6 @@ use crate::render::Terminal;
 
 /// Between a signal and the end of the hooks that still run.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// A hook that is told to end has ended by then.
-const HOOKS_END: Duration = Duration::from_secs(4);
 
 /// Warnings that are remembered, to say each once.
 const REMEMBERED: usize = 1000;
@@ -189,17 +186,10 @@ struct Hooks {
     /// `ANYHOOK=0`
     is_off: bool,
     cancel: Cancel,
-    work: Mutex<Work>,
-    idle: Condvar,
+    /// Sets `cancel`; gone once that has been done.
+    switch: Mutex<Option<Switch>>,
     terminal: Terminal,
     said: Mutex<HashSet<String>>,
-}
-
-#[derive(Default)]
-struct Work {
-    running: usize,
-    /// Sets `cancel`; gone once that has been done.
-    switch: Option<Switch>,
 }
 
 impl Hooks {
@@ -209,17 +199,28 @@ impl Hooks {
             engine: Engine::from_env(),
             is_off: std::env::var_os("ANYHOOK").is_some_and(|value| value == "0"),
             cancel,
-            work: Mutex::new(Work {
-                running: 0,
-                switch: Some(switch),
-            }),
-            idle: Condvar::new(),
+            switch: Mutex::new(Some(switch)),
             terminal: Terminal::from_env(),
             said: Mutex::default(),
         })
     }
 
-    fn handle(&self, event: HookEvent) -> Ruling {
+    /// The protocol has no place for words to the user; the client's log has.
+    fn say(&self, warnings: &[String]) {
+        let mut said = lock(&self.said);
+        for warning in warnings {
+            if said.len() < REMEMBERED && said.insert(warning.clone()) {
+                self.terminal.note(&format!("anyhook: {warning}"));
+            }
+        }
+    }
+}
+
+impl Decide for Hooks {
+    fn decide(&self, event: HookEvent) -> Ruling {
+        if self.is_off || lock(&self.switch).is_none() {
+            return Ruling::default();
+        }
         let options = Options {
             cancel: Some(self.cancel.clone()),
             ..Options::default()
@@ -239,29 +240,6 @@ impl Hooks {
         })
     }
 
-    /// The protocol has no place for words to the user; the client's log has.
-    fn say(&self, warnings: &[String]) {
-        let mut said = lock(&self.said);
-        for warning in warnings {
-            if said.len() < REMEMBERED && said.insert(warning.clone()) {
-                self.terminal.note(&format!("anyhook: {warning}"));
-            }
-        }
-    }
-}
-
-impl Decide for Hooks {
-    fn decide(&self, event: HookEvent) -> Ruling {
-        let mut work = lock(&self.work);
-        if self.is_off || work.switch.is_none() {
-            return Ruling::default();
-        }
-        work.running += 1;
-        drop(work);
-        let _done = Done(self);
-        self.handle(event)
-    }
-
     fn could_decide(&self, event: &HookEvent) -> bool {
         if self.is_off {
             return false;
@@ -274,40 +252,21 @@ impl Decide for Hooks {
     }
 
     fn abandon(&self) {
-        let mut work = lock(&self.work);
-        work.switch.take();
-        let waited = self
-            .idle
-            .wait_timeout_while(work, HOOKS_END, |work| work.running > 0);
-        drop(waited);
-    }
-}
-
-/// One event less in work, however it ended.
-struct Done<'a>(&'a Hooks);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.work).running -= 1;
-        self.0.idle.notify_all();
+        lock(&self.switch).take();
     }
 }
 
 /// An `allow` answers in the user's place. So it must be said (a hook that says
 /// nothing has no opinion, and none is what the engine makes of it), and nothing
-/// that was to look at the event may have failed to.
+/// may have gone wrong: a guard that could not be read or asked might have denied.
 fn settle(handled: &mut Handled) {
-    let failed = |run: &HookRun| {
-        matches!(
-            run.outcome,
-            RunOutcome::Warn | RunOutcome::Error | RunOutcome::Timeout | RunOutcome::Skipped
-        )
-    };
+    let skipped = |run: &HookRun| run.outcome == RunOutcome::Skipped;
+    let went_wrong = !handled.warnings.is_empty() || handled.runs.iter().any(skipped);
     let accepts = matches!(
         Verdict::of(&handled.response),
         Verdict::Accept | Verdict::AcceptForSession
     );
-    if accepts && handled.runs.iter().any(failed) {
+    if accepts && went_wrong {
         handled.response.decision = None;
         // The same said in Codex's own words.
         handled.response.metadata.shift_remove("codex");
