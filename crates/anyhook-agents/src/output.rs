@@ -157,8 +157,9 @@ impl Adapter {
 
 impl Adapter {
     /// The program through which this agent calls the bridge, for agents that
-    /// load one; `command` is the bridge's program and its arguments.
-    pub fn bridge_plugin(&self, command: &[String]) -> Option<String> {
-        self.quirks.bridge_plugin(command)
+    /// load one; `command` is the bridge's program and its arguments, `seconds`
+    /// the time after which it is ended.
+    pub fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
+        self.quirks.bridge_plugin(command, seconds)
     }
 }

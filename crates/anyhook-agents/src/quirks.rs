@@ -42,8 +42,9 @@ pub trait Quirks: Sync {
         None
     }
 
-    /// The program through which this agent calls the bridge.
-    fn bridge_plugin(&self, _command: &[String]) -> Option<String> {
+    /// The program through which this agent calls the bridge, which may take so
+    /// many seconds.
+    fn bridge_plugin(&self, _command: &[String], _seconds: f64) -> Option<String> {
         None
     }
 

@@ -46,6 +46,8 @@ pub struct Bridge {
     pub target: Target,
     pub wanted: Vec<Wanted>,
     program: String,
+    /// The longest time that any of its events needs.
+    seconds: f64,
     records: PathBuf,
 }
 
@@ -58,14 +60,19 @@ impl Bridge {
         needs: &Needs,
         program: &str,
     ) -> Result<Self, InstallError> {
-        let wanted = needs
-            .events(target.adapter, events)?
+        let events = needs.events(target.adapter, events)?;
+        let times = events
+            .iter()
+            .map(|event| needs.seconds(target.adapter, event));
+        let seconds = times.fold(0.0, f64::max);
+        let wanted = events
             .into_iter()
             .filter_map(|event| wanted(&target, event, needs, program))
             .collect();
         Ok(Self {
             target,
             wanted,
+            seconds,
             program: program.to_owned(),
             records: world.records(),
         })
@@ -77,6 +84,7 @@ impl Bridge {
             target,
             wanted: Vec::new(),
             program: String::new(),
+            seconds: 0.0,
             records: world.records(),
         }
     }
@@ -265,13 +273,13 @@ impl Bridge {
 
     fn plugin(&self) -> Result<scripts::Generated, InstallError> {
         let argv = command::argv(&self.program, self.target.slug());
-        let text =
-            self.target
-                .adapter
-                .bridge_plugin(&argv)
-                .ok_or_else(|| InstallError::NoPlugin {
-                    agent: self.target.adapter.spec.name.to_string(),
-                })?;
+        let text = self
+            .target
+            .adapter
+            .bridge_plugin(&argv, self.seconds)
+            .ok_or_else(|| InstallError::NoPlugin {
+                agent: self.target.adapter.spec.name.to_string(),
+            })?;
         Ok(scripts::Generated {
             path: self.target.path.clone(),
             text,

@@ -8,6 +8,7 @@
 
 pub mod bridge;
 pub mod command;
+pub mod doctor;
 pub mod error;
 pub mod found;
 pub mod needs;

@@ -205,6 +205,16 @@ impl Target {
         events
     }
 
+    /// The program that the first entry of the bridge here starts.
+    pub fn bridge_program(&self) -> Option<String> {
+        let config = self.config();
+        walk::entries(config, &self.document()?)
+            .iter()
+            .filter_map(|entry| entry.ours(config))
+            .find(|ours| walk::is_agent(&ours.agent, self.slug()))
+            .map(|ours| ours.program)
+    }
+
     pub fn has_bridge(&self) -> bool {
         !self.bridged().is_empty()
     }

@@ -57,12 +57,32 @@ function matches(entry, tool) {
   }
 }
 
-function payload(hook, input, output, directory) {
+/** What is told. A command of the user's also reads a tool call in the plain form. */
+function payload(entry, hook, input, output, directory) {
+  const told = { hook, input: input ?? null, output: output ?? null, directory };
+  if (entry.shell && input?.tool !== undefined) {
+    told.tool_name = input.tool;
+    told.tool_input = output?.args ?? input.args ?? {};
+  }
   try {
-    return JSON.stringify({ hook, input: input ?? null, output: output ?? null, directory });
+    return JSON.stringify(told);
   } catch {
     return JSON.stringify({ hook, input: null, output: null, directory });
   }
+}
+
+/** An answer in the words of this plugin, from whichever form a command uses. */
+function meaning(answer) {
+  if (typeof answer !== "object" || answer === null) return {};
+  const nested = answer.hookSpecificOutput ?? {};
+  const verdict = nested.permissionDecision ?? answer.permissionDecision ?? answer.decision;
+  const reason = nested.permissionDecisionReason ?? answer.permissionDecisionReason ?? answer.reason;
+  const denied = verdict === "deny" || verdict === "block" || verdict === "ask";
+  return {
+    deny: answer.deny ?? (denied ? (reason ?? "A hook denied this and gave no reason.") : undefined),
+    args: answer.args ?? answer.updated_input ?? answer.modify_args ?? nested.updatedInput,
+    context: answer.context ?? nested.additionalContext ?? answer.additionalContext,
+  };
 }
 
 /** Adds words for the model to whatever the hook may change. */
@@ -83,15 +103,14 @@ function tell(output, words) {
 async function ask(entries, hook, input, output, directory) {
   for (const entry of entries) {
     if (!matches(entry, input?.tool)) continue;
-    const text = payload(hook, input, output, directory);
+    const text = payload(entry, hook, input, output, directory);
     const answered = run(entry, text, directory).catch(() => undefined);
     if (entry.async) continue;
-    const answer = await answered;
-    if (typeof answer !== "object" || answer === null) continue;
-    if (typeof answer.deny === "string") throw new Error(answer.deny);
+    const { deny, args, context } = meaning(await answered);
+    if (typeof deny === "string") throw new Error(deny);
     // A new object in its stead would have no effect.
-    if (answer.args && output?.args) Object.assign(output.args, answer.args);
-    if (typeof answer.context === "string" && output) tell(output, answer.context);
+    if (typeof args === "object" && args !== null && output?.args) Object.assign(output.args, args);
+    if (typeof context === "string" && output) tell(output, context);
   }
 }
 
@@ -103,8 +122,9 @@ export const anyhook = async ({ directory }) => {
   }
   if (Object.keys(BUS).length > 0) {
     const own = HOOKS.event ?? [];
+    // Nobody waits for these: what is thrown here would end OpenCode.
     hooks.event = ({ event }) =>
-      ask([...own, ...(BUS[event.type] ?? [])], "event", { event }, undefined, directory);
+      ask([...own, ...(BUS[event.type] ?? [])], "event", { event }, undefined, directory).catch(() => {});
   }
   return hooks;
 };
