@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, demo, explain, install, man, registries, run, schema,
-    status, test, trust, uninstall, validate,
+    agents, codex, completions, convert, demo, doctor, explain, install, man, registries, run,
+    schema, status, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -30,6 +30,7 @@ enum Command {
     Install(install::Args),
     Uninstall(uninstall::Args),
     Status(status::Args),
+    Doctor(doctor::Args),
     Validate(validate::Args),
     Convert(convert::Args),
     Agents(agents::Args),
@@ -77,6 +78,7 @@ pub fn main() -> ExitCode {
         Command::Install(args) => install::run(&args, &terminal),
         Command::Uninstall(args) => uninstall::run(&args, &terminal),
         Command::Status(args) => status::run(&args, &terminal),
+        Command::Doctor(args) => doctor::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),

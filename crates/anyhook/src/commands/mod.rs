@@ -5,6 +5,7 @@ pub mod codex;
 pub mod completions;
 pub mod convert;
 pub mod demo;
+pub mod doctor;
 pub mod explain;
 pub mod install;
 pub mod man;
