@@ -1,0 +1,92 @@
+//! What the tests of the dispatcher share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhook_agents::Adapter;
+use anyhook_agents::matrix::clients;
+use anyhook_model::Record;
+use anyhook_testkit::Scratch;
+use serde_json::Value;
+
+/// A payload that a real client sent, or an example of its documentation.
+pub struct Capture {
+    pub adapter: &'static Adapter,
+    /// Inside the agent's `captures`.
+    pub path: String,
+    /// The native event by the file's name.
+    pub event: String,
+    pub payload: Value,
+}
+
+/// Every capture of every agent, by path.
+pub fn captures() -> Vec<Capture> {
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
+    let mut all = Vec::new();
+    for adapter in clients() {
+        let root = agents.join(adapter.spec.id.as_ref()).join("captures");
+        let mut files: Vec<PathBuf> = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).into_iter().flatten() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    files.push(path);
+                }
+            }
+        }
+        files.sort();
+        all.extend(files.iter().map(|file| {
+            let stem = file.file_stem().unwrap().to_str().unwrap();
+            Capture {
+                adapter,
+                path: file.strip_prefix(&root).unwrap().display().to_string(),
+                event: stem.split('-').next().unwrap().to_owned(),
+                payload: serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap(),
+            }
+        }));
+    }
+    assert!(all.len() > 300, "{} captures", all.len());
+    all
+}
+
+/// What the dispatcher has written down.
+pub fn journal(scratch: &Scratch) -> Vec<Record> {
+    let journal = anyhook_run::journal::Journal::new(&scratch.state());
+    let text = fs::read_to_string(journal.folder().join("events.jsonl")).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// No process of a hook of this scratch is left: all of them have its project
+/// in their environment.
+#[cfg(target_os = "linux")]
+pub fn assert_nothing_left(scratch: &Scratch) {
+    let project = fs::canonicalize(scratch.project()).unwrap();
+    let mark = format!("ANYHOOK_PROJECT_DIR={}", project.display());
+    let is_there = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter_map(|entry| fs::read(entry.path().join("environ")).ok())
+            .any(|bytes| {
+                bytes
+                    .split(|byte| *byte == 0)
+                    .any(|part| part == mark.as_bytes())
+            })
+    };
+    for _ in 0..500 {
+        if !is_there() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("a process of a hook is left");
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn assert_nothing_left(_scratch: &Scratch) {}
