@@ -1,7 +1,7 @@
 //! Finds the agents: every folder of `agents/` with an `agent.toml` is one.
 //!
 //! A table that does not fit `src/spec.rs` stops the build with its file and
-//! line. What comes out is one compact JSON per agent and a list of the
+//! line. What comes out is one compact form per agent and a list of the
 //! `quirks.rs` that some of them have.
 
 #![allow(
@@ -56,8 +56,14 @@ fn main() {
             &agent.id, slug,
             "agents/{slug}/agent.toml: `id` must be the folder's name"
         );
-        let json = Path::new(&out).join(format!("{slug}.json"));
-        fs::write(&json, serde_json::to_string(&agent).unwrap()).unwrap();
+        let whole = Path::new(&out).join(format!("{slug}.whole"));
+        fs::write(&whole, postcard::to_allocvec(&agent).unwrap()).unwrap();
+        let run = Path::new(&out).join(format!("{slug}.run"));
+        fs::write(
+            &run,
+            postcard::to_allocvec(&agent.clone().for_run()).unwrap(),
+        )
+        .unwrap();
 
         let quirks_path = agents.join(slug).join("quirks.rs");
         println!("cargo::rerun-if-changed={}", quirks_path.display());
@@ -80,9 +86,10 @@ fn main() {
             .collect();
         writeln!(
             list,
-            "Raw {{ slug: {slug:?}, aliases: &[{}], json: include_str!({:?}), quirks: {quirks} }},",
+            "Raw {{ slug: {slug:?}, aliases: &[{}], whole: include_bytes!({:?}), run: include_bytes!({:?}), quirks: {quirks} }},",
             aliases.join(", "),
-            json.display().to_string(),
+            whole.display().to_string(),
+            run.display().to_string(),
         )
         .unwrap();
     }

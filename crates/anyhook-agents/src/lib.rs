@@ -40,7 +40,10 @@ mod generated {
 pub(crate) struct Raw {
     slug: &'static str,
     aliases: &'static [&'static str],
-    json: &'static str,
+    /// The whole table.
+    whole: &'static [u8],
+    /// What the dispatcher needs of it.
+    run: &'static [u8],
     quirks: &'static dyn Quirks,
 }
 
@@ -78,17 +81,34 @@ pub fn all() -> impl Iterator<Item = &'static Adapter> {
 
 /// An agent by slug or alias. Only the one that is asked for is read.
 pub fn get(name: &str) -> Option<&'static Adapter> {
-    static CELLS: OnceLock<Vec<OnceLock<Option<Adapter>>>> = OnceLock::new();
+    static CELLS: Cells = Cells::new();
+    read(&CELLS, name, |raw| raw.whole)
+}
+
+/// As [`get`], without what the dispatcher does not need: files, config,
+/// traps, texts for people.
+pub fn get_for_run(name: &str) -> Option<&'static Adapter> {
+    static CELLS: Cells = Cells::new();
+    read(&CELLS, name, |raw| raw.run)
+}
+
+type Cells = OnceLock<Vec<OnceLock<Option<Adapter>>>>;
+
+fn read(
+    cells: &'static Cells,
+    name: &str,
+    bytes: impl Fn(&Raw) -> &'static [u8],
+) -> Option<&'static Adapter> {
     let index = generated::RAW
         .iter()
         .position(|raw| raw.slug == name || raw.aliases.contains(&name))?;
-    let cells = CELLS.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
+    let cells = cells.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
     let raw = generated::RAW.get(index)?;
     cells
         .get(index)?
         .get_or_init(|| {
-            // The build wrote this text from the same structs; a test reads every one.
-            let spec = serde_json::from_str(raw.json).ok()?;
+            // The build wrote these bytes from the same structs; a test reads every one.
+            let spec = postcard::from_bytes(bytes(raw)).ok()?;
             Some(Adapter {
                 spec,
                 quirks: raw.quirks,

@@ -97,7 +97,7 @@ impl Draft {
         if exit != 0 && !template.stdout.is_null() && !profile.reads_at(exit) {
             return false;
         }
-        match fill(&template.stdout, holes) {
+        match fill(template.stdout.get(), holes) {
             Some(Value::Object(part)) => {
                 let mut object = Value::Object(std::mem::take(&mut self.object));
                 pointer::overlay(&mut object, &Value::Object(part));
@@ -516,7 +516,7 @@ impl Adapter {
         let find = |templates: &[Template]| {
             templates
                 .iter()
-                .find_map(|template| unfill(&template.stdout, json))
+                .find_map(|template| unfill(template.stdout.get(), json))
         };
         let text =
             |holes: &Holes, name: &str| holes.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -545,7 +545,7 @@ impl Adapter {
             response.suppress_output = Some(true);
         }
         let rewrite = profile.rewrite.iter().find_map(|template| {
-            unfill(&template.stdout, json)?
+            unfill(template.stdout.get(), json)?
                 .get("updated_input")?
                 .as_object()
                 .cloned()
@@ -592,7 +592,7 @@ impl Adapter {
         let new = rewritten(old, rewrite);
         event.data.insert("tool_input".into(), Value::Object(new));
         // What was kept of the native input says the old thing now.
-        if let Some(adapter) = crate::get(&event.source)
+        if let Some(adapter) = crate::get_for_run(&event.source)
             && let Some(rest) = event.metadata.get_mut(NATIVE)
         {
             let spec = adapter.event_by_native(&event.native_event);

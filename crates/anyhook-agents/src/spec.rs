@@ -7,11 +7,99 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub type Str = Cow<'static, str>;
+
+/// JSON inside a table. The compact form that the binary carries has it as
+/// text, so that reading a table does not parse what one event never needs.
+mod as_json {
+    use serde::de::{DeserializeOwned, Error as _};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        T: Serialize + Default + PartialEq,
+        S: Serializer,
+    {
+        if serializer.is_human_readable() {
+            return value.serialize(serializer);
+        }
+        if *value == T::default() {
+            return serializer.serialize_str("");
+        }
+        let text = serde_json::to_string(value).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(&text)
+    }
+
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: DeserializeOwned + Default,
+        D: Deserializer<'de>,
+    {
+        if deserializer.is_human_readable() {
+            return T::deserialize(deserializer);
+        }
+        let text = <&str>::deserialize(deserializer)?;
+        if text.is_empty() {
+            return Ok(T::default());
+        }
+        serde_json::from_str(text).map_err(D::Error::custom)
+    }
+}
+
+/// A JSON value that is parsed when it is first looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Lazy {
+    text: String,
+    value: OnceLock<Value>,
+}
+
+impl Lazy {
+    pub fn get(&self) -> &Value {
+        // The text was written from a value by the build.
+        self.value
+            .get_or_init(|| serde_json::from_str(&self.text).unwrap_or_default())
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub fn is_object(&self) -> bool {
+        self.text.starts_with('{')
+    }
+}
+
+impl Serialize for Lazy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() {
+            self.get().serialize(serializer)
+        } else {
+            serializer.serialize_str(&self.text)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Lazy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = if deserializer.is_human_readable() {
+            match Value::deserialize(deserializer)? {
+                Value::Null => String::new(),
+                value => value.to_string(),
+            }
+        } else {
+            String::deserialize(deserializer)?
+        };
+        Ok(Self {
+            text,
+            value: OnceLock::new(),
+        })
+    }
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,6 +149,31 @@ pub struct Agent {
     pub absent: Absent,
     #[serde(default, rename = "hazard")]
     pub hazards: Vec<Hazard>,
+}
+
+impl Agent {
+    /// Without what only people, configs and chores need: the dispatcher reads
+    /// this at every tool call.
+    #[must_use]
+    pub fn for_run(mut self) -> Self {
+        self.homepage = Str::default();
+        self.summary = Str::default();
+        self.legacy = None;
+        self.trust = None;
+        self.also_reads.clear();
+        self.files.clear();
+        self.config = Config::default();
+        self.absent = Absent::default();
+        self.hazards.clear();
+        for event in &mut self.events {
+            event.note = None;
+            event.approximate = None;
+        }
+        for profile in self.answers.values_mut() {
+            profile.effect.clear();
+        }
+        self
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -167,6 +280,7 @@ pub struct Config {
     pub root: Str,
     /// What a fresh file begins with.
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub preamble: Map<String, Value>,
     /// In a list: where the event's name stands.
     #[serde(default)]
@@ -259,6 +373,7 @@ pub struct HandlerSpec {
     pub fail_closed: Option<FailClosed>,
     /// Native keys that are fixed for each entry.
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub constants: Map<String, Value>,
     /// Keys that decoding may keep under `provider_data` and encoding write
     /// back. Absent: any. Present: an agent that voids the file for others.
@@ -291,6 +406,7 @@ impl ValueKind {
 pub struct FailClosed {
     /// JSON pointer in the handler.
     pub at: Str,
+    #[serde(with = "as_json")]
     pub value: Value,
 }
 
@@ -359,6 +475,7 @@ pub struct Payload {
     pub rows: BTreeMap<Str, Vec<Row>>,
     /// Fields that scripts expect and that another agent's event cannot fill.
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub defaults: Map<String, Value>,
 }
 
@@ -421,6 +538,7 @@ pub struct Event {
     pub rows: Vec<Row>,
     /// Fixed canonical data (`status = "error"`).
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub data: Map<String, Value>,
     /// Pointers by which a payload without a name is recognised, as in `detect`.
     #[serde(default)]
@@ -452,6 +570,7 @@ pub struct Tool {
     pub also: Vec<Str>,
     /// Only when the native input has these values.
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub when: Map<String, Value>,
     /// Canonical key → native key.
     #[serde(default)]
@@ -492,6 +611,13 @@ impl<'de> Deserialize<'de> for Key {
         enum Short {
             Name(String),
             Whole(Whole),
+        }
+        if !deserializer.is_human_readable() {
+            let Whole { at, codec } = Whole::deserialize(deserializer)?;
+            return Ok(Self {
+                at: at.into(),
+                codec,
+            });
         }
         Ok(match Short::deserialize(deserializer)? {
             Short::Name(at) => Self {
@@ -566,6 +692,7 @@ pub struct AnswerProfile {
     pub stderr_fallback: bool,
     /// Printed when there is nothing to say, where silence is dangerous.
     #[serde(default)]
+    #[serde(with = "as_json")]
     pub empty: Option<Map<String, Value>>,
     #[serde(default)]
     pub deny: Vec<Template>,
@@ -604,7 +731,7 @@ pub struct Template {
     pub exit: i32,
     /// An object with holes, or a text with holes.
     #[serde(default)]
-    pub stdout: Value,
+    pub stdout: Lazy,
     #[serde(default)]
     pub stderr: Option<Str>,
 }

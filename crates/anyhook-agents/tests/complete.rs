@@ -172,3 +172,17 @@ fn the_oracle_and_the_table_know_the_same_events() {
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+/// The forms that the binary carries can be read, every one of them.
+#[test]
+fn every_table_is_read_in_both_forms() {
+    for slug in anyhook_agents::slugs() {
+        let whole = anyhook_agents::get(slug);
+        let run = anyhook_agents::get_for_run(slug);
+        assert!(whole.is_some() && run.is_some(), "{slug} cannot be read");
+        let events = |adapter: Option<&anyhook_agents::Adapter>| {
+            adapter.map(|adapter| adapter.spec.events.len())
+        };
+        assert_eq!(events(whole), events(run), "{slug}");
+    }
+}

@@ -41,7 +41,7 @@ pub trait Agent {
 pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
     match name {
         Some("canonical") => Ok((Box::new(Canonical), "named".to_owned())),
-        Some(name) => match anyhook_agents::get(name) {
+        Some(name) => match anyhook_agents::get_for_run(name) {
             Some(adapter) => Ok((Box::new(Caller(adapter)), "named".to_owned())),
             None => Err(format!("there is no agent `{name}`")),
         },

@@ -59,7 +59,7 @@ pub fn resolve(name: &str, hook: &Hook, project: &Path) -> Option<Box<dyn Dialec
         "contract" => Some(Box::new(contract::Contract)),
         "openhook" => Some(Box::new(openhook::OpenHook)),
         _ => {
-            let adapter = anyhook_agents::get(name)?;
+            let adapter = anyhook_agents::get_for_run(name)?;
             let data = hook.provider_data.get(adapter.spec.id.as_ref());
             let native_event = data
                 .and_then(|data| data.get(EVENT)?.as_str())
