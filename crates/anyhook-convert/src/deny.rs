@@ -12,6 +12,8 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// Why the converted hook denies, for the model and the user.
 pub(crate) fn reason(capability: &str, what: &str) -> String {
+    // Some agents replace variables before any shell sees its quotes.
+    let what = what.replace('$', "");
     if capability == "input_rewrite" {
         return format!(
             "BLOCKED: input_rewrite capability required but not supported by this provider. The hook {what} sanitizes tool input, which cannot be applied without input_rewrite support. Allowing unmodified input would create a false sense of security."
@@ -50,9 +52,8 @@ pub(crate) fn command(
     if !rendered.stderr.is_empty() {
         parts.push(format!("echo {} >&2", quoted(rendered.stderr.trim_end())));
     }
-    if rendered.exit != 0 {
-        parts.push(format!("exit {}", rendered.exit));
-    }
+    // Also where it is 0: some agents start a shell only for what looks like it.
+    parts.push(format!("exit {}", rendered.exit));
     let deny = parts.join("; ");
     match tools {
         Some(tools) => {

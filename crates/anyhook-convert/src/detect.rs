@@ -11,6 +11,8 @@ pub struct Guess {
     pub agent: Option<&'static Adapter>,
     pub variant: Option<&'static str>,
     pub why: String,
+    /// Other agents for which just as much speaks.
+    pub rivals: Vec<&'static Adapter>,
 }
 
 /// The best guess; `None` when nothing speaks for any agent.
@@ -21,60 +23,71 @@ pub fn detect(path: Option<&str>, document: &Value) -> Option<Guess> {
             agent: None,
             variant: None,
             why: format!("`spec` is `{spec}`"),
+            rivals: Vec::new(),
         });
     }
     let mut best: Option<(usize, Guess)> = None;
     for adapter in anyhook_agents::all() {
-        let named = path.and_then(|path| {
-            adapter
-                .spec
-                .files
-                .iter()
-                .find(|file| path_fits(path, &file.path))
-        });
-        if let Some(file) = named {
-            let variant = file.variant.as_deref();
-            let score = 100 + shape_score(adapter, adapter.config(variant), document);
-            let why = format!("the path is that of {}", adapter.spec.name);
-            keep(
-                &mut best,
-                score,
-                Guess {
+        let Some((score, variant, named)) = score(adapter, path, document) else {
+            continue;
+        };
+        match &mut best {
+            Some((other, guess)) if *other == score => guess.rivals.push(adapter),
+            Some((other, _)) if *other > score => {}
+            _ => {
+                let why = if named {
+                    format!("the path is that of {}", adapter.spec.name)
+                } else {
+                    format!("its events and fields are those of {}", adapter.spec.name)
+                };
+                let guess = Guess {
                     agent: Some(adapter),
                     variant,
                     why,
-                },
-            );
-        }
-        let main = &adapter.spec.config;
-        let variants = std::iter::once((None, main)).chain(
-            main.variant
-                .iter()
-                .map(|(name, config)| (Some(name.as_ref()), config)),
-        );
-        for (variant, config) in variants {
-            let score = shape_score(adapter, config, document);
-            if score > 0 {
-                let why = format!("its events and fields are those of {}", adapter.spec.name);
-                keep(
-                    &mut best,
-                    score,
-                    Guess {
-                        agent: Some(adapter),
-                        variant,
-                        why,
-                    },
-                );
+                    rivals: Vec::new(),
+                };
+                best = Some((score, guess));
             }
         }
     }
     best.map(|(_, guess)| guess)
 }
 
-fn keep(best: &mut Option<(usize, Guess)>, score: usize, guess: Guess) {
-    if best.as_ref().is_none_or(|(other, _)| score > *other) {
-        *best = Some((score, guess));
-    }
+/// How much speaks for an agent, for which form of its file, and whether it is
+/// the path that does. A path weighs more than any shape.
+fn score(
+    adapter: &'static Adapter,
+    path: Option<&str>,
+    document: &Value,
+) -> Option<(usize, Option<&'static str>, bool)> {
+    const PATH: usize = 1 << 20;
+    let by_path = adapter
+        .spec
+        .files
+        .iter()
+        .filter(|file| path.is_some_and(|path| path_fits(path, &file.path)))
+        .map(|file| {
+            let variant = file.variant.as_deref();
+            let shape = shape_score(adapter, adapter.config(variant), document);
+            // A file of just this name says more than one of a pattern.
+            let exact = usize::from(!file.path.contains('*')) * PATH;
+            (PATH + exact + shape, variant, true)
+        });
+    let main = &adapter.spec.config;
+    let forms = std::iter::once((None, main)).chain(
+        main.variant
+            .iter()
+            .map(|(name, config)| (Some(name.as_ref()), config)),
+    );
+    let by_shape = forms.filter_map(|(variant, config)| {
+        let score = shape_score(adapter, config, document);
+        (score > 0).then_some((score, variant, false))
+    });
+    // The first of equals: the form that is written today.
+    by_path.chain(by_shape).fold(None, |best, one| match best {
+        Some((score, _, _)) if score >= one.0 => best,
+        _ => Some(one),
+    })
 }
 
 /// Whether `path` ends as the agent's file does. `*` stands for one name.
@@ -172,9 +185,12 @@ fn handler_score(adapter: &Adapter, config: &Config, entries: &Value) -> usize {
             .pointer(&config.matcher.at)
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let names = matcher
-            .split('|')
-            .filter(|name| adapter.spec.tools.iter().any(|tool| tool.native == *name));
+        let names =
+            matcher.split('|').filter(|name| {
+                adapter.spec.tools.iter().any(|tool| {
+                    tool.native == **name || tool.aliases.iter().any(|alias| alias == name)
+                })
+            });
         score += names.count() * 2;
     }
     score

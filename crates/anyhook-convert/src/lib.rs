@@ -53,6 +53,56 @@ impl Source {
             && adapter.kept_variant(&self.manifest) == variant
     }
 
+    /// Adds the hooks of another file of the same agent. What stands in that
+    /// file besides hooks stays there.
+    pub fn append(&mut self, mut other: Self, path: &str) {
+        let offset = self.manifest.hooks.len();
+        for warning in &mut other.warnings {
+            warning.hook = warning.hook.map(|hook| hook + offset);
+        }
+        self.warnings.append(&mut other.warnings);
+        let form = |source: &Self| {
+            let agent = source.agent?;
+            Some(agent.kept_variant(&source.manifest)?.to_owned())
+        };
+        if let Some(agent) = self.agent
+            && form(self) != form(&other)
+        {
+            for (index, hook) in other.manifest.hooks.iter_mut().enumerate() {
+                if hook.provider_data.remove(agent.spec.id.as_ref()).is_some() {
+                    self.warnings.push(Warning {
+                        hook: Some(offset + index + 1),
+                        name: hook.name.clone(),
+                        ..about_file(
+                            Severity::Info,
+                            "provider_data",
+                            format!("what `{path}` says of it in its own form is not carried"),
+                        )
+                    });
+                }
+            }
+        }
+        if !other.manifest.extra.is_empty() {
+            self.warnings.push(about_file(
+                Severity::Info,
+                "file",
+                format!("what `{path}` says besides its hooks is not carried"),
+            ));
+        }
+        self.matcherless
+            .extend(other.matcherless.iter().map(|index| index + offset));
+        self.manifest.hooks.append(&mut other.manifest.hooks);
+    }
+
+    /// Notes a file of the folder that is no hook config.
+    pub fn left_out(&mut self, path: &str) {
+        self.warnings.push(about_file(
+            Severity::Warning,
+            "file",
+            format!("`{path}` is no hook config that is known: it is not converted"),
+        ));
+    }
+
     /// Stage 1: an agent's own config.
     pub fn decode(agent: &'static Adapter, document: &Value, variant: Option<&str>) -> Self {
         let decoded = agent.decode_config(document, variant);

@@ -31,15 +31,12 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// Position of the hook in the source, from 1; absent: the whole file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hook: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The manifest's field, such as `handler.env`.
     pub field: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     pub severity: Severity,
     pub message: String,

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhook_agents::Adapter;
+use anyhook_agents::spec::Shape;
 use anyhook_convert::detect;
 use anyhook_convert::{ConvertError, Options, Target, convert};
 use common::samples;
@@ -22,7 +23,6 @@ fn to(adapter: &'static Adapter, variant: Option<&'static str>) -> Target {
     Target::Agent { adapter, variant }
 }
 
-/// Agents whose config is a document that people write.
 #[test]
 fn every_agent_has_samples() {
     let with: BTreeSet<&str> = samples()
@@ -31,6 +31,8 @@ fn every_agent_has_samples() {
         .collect();
     let all: BTreeSet<&str> = anyhook_agents::all()
         .filter(|agent| !agent.spec.pseudo)
+        // Their files are programs.
+        .filter(|agent| !matches!(agent.spec.config.shape, Shape::Scripts | Shape::Plugin))
         .map(|agent| agent.spec.id.as_ref())
         .collect();
     assert_eq!(with, all);
@@ -100,11 +102,10 @@ fn every_sample_is_known_for_what_it_is() {
     for sample in samples() {
         for path in [Some(sample.path.as_str()), None] {
             let guess = detect(path, &sample.document);
-            let ok = guess.as_ref().is_some_and(|guess| {
-                guess
-                    .agent
-                    .is_some_and(|agent| agent.spec.id == sample.agent.spec.id)
-            });
+            let own = |agent: &&Adapter| agent.spec.id == sample.agent.spec.id;
+            let ok = guess
+                .as_ref()
+                .is_some_and(|guess| guess.agent.iter().chain(&guess.rivals).any(own));
             if !ok {
                 let _ = writeln!(wrong, "{} {path:?}: {guess:?}", sample.name);
             }

@@ -41,6 +41,11 @@ impl Terminal {
             .unwrap_or(100)
     }
 
+    /// Whether what goes to stderr may be coloured.
+    pub fn colour_err(&self) -> bool {
+        self.colour_err
+    }
+
     /// Text for stdout, as it is.
     pub fn text(&self, text: &str) {
         write(self.out.lock(), text.as_bytes());
