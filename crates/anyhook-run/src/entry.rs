@@ -13,18 +13,24 @@ use anyhook_model::{Answer, HookEvent, HookResponse};
 use crate::agent::{self, Agent, Decoded, Rendered};
 use crate::engine::{self, Engine, Options};
 use crate::exec::Cancel;
+use crate::native;
+use crate::server::{self, Fallback, Question};
 use crate::supervise;
 
 /// A payload larger than this is not read.
 const PAYLOAD_LIMIT: u64 = 64 * 1024 * 1024;
 
-const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] < payload";
+const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] \
+                     [--server URL [--fallback local|open]] < payload";
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Arguments {
     agent: Option<String>,
     event: Option<String>,
     supervise: bool,
+    /// The daemon that answers in our place.
+    server: Option<String>,
+    fallback: Fallback,
     /// A configuration written by a newer version must not break the agent.
     unknown: Vec<String>,
 }
@@ -42,6 +48,12 @@ impl Arguments {
                 "--agent" => parsed.agent = value.take().or_else(|| args.next()),
                 "--event" => parsed.event = value.take().or_else(|| args.next()),
                 "--supervise" => parsed.supervise = true,
+                "--server" => parsed.server = value.take().or_else(|| args.next()),
+                "--fallback" => match value.take().or_else(|| args.next()).as_deref() {
+                    Some("local") => parsed.fallback = Fallback::Local,
+                    Some("open") => parsed.fallback = Fallback::Open,
+                    other => parsed.unknown.push(other.unwrap_or(&name).to_owned()),
+                },
                 _ => parsed.unknown.push(name),
             }
         }
@@ -75,16 +87,43 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         debug(|| format!("ignored arguments: {}", arguments.unknown.join(" ")));
     }
     let event = arguments.event.as_deref();
+    let mut away = None;
+    if let (Some(server), Ok(payload)) = (&arguments.server, &payload)
+        && !is_off()
+    {
+        let question = Question {
+            agent: agent.slug(),
+            event,
+            payload,
+            unattended: !native::is_attended(agent.slug()),
+        };
+        match server::ask(server, &engine.dirs, &question) {
+            Ok(answer) => return write(&answer),
+            Err(why) => away = Some(format!("the server is away: {why}")),
+        }
+    }
+    if let Some(away) = &away {
+        debug(|| away.clone());
+    }
     let decoded = payload.and_then(|payload| agent.decode(&payload, event));
-    match decoded {
-        Ok(decoded) => dispatch(&engine, &*agent, &decoded),
-        Err(message) => fail(&engine, &*agent, event, &message),
+    match (decoded, away) {
+        (Ok(decoded), Some(away)) if arguments.fallback == Fallback::Open => {
+            open(&engine, &*agent, &decoded.event, &away)
+        }
+        (Ok(decoded), away) => dispatch(&engine, &*agent, &decoded, away),
+        (Err(message), _) => fail(&engine, &*agent, event, &message),
     }
 }
 
-fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
+/// `ANYHOOK=0`
+fn is_off() -> bool {
+    std::env::var_os("ANYHOOK").is_some_and(|value| value == "0")
+}
+
+/// `trouble` goes into the record.
+fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Option<String>) -> i32 {
     let Decoded { event, can_ask } = decoded;
-    if std::env::var_os("ANYHOOK").is_some_and(|value| value == "0") {
+    if is_off() {
         let neutral = agent.render(event, &HookResponse::default(), *can_ask);
         return write(&neutral.answer);
     }
@@ -97,7 +136,8 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
         #[cfg(not(unix))]
         parent: None,
     };
-    let handled = engine.handle(event, &options);
+    let mut handled = engine.handle(event, &options);
+    handled.warnings.extend(trouble);
     let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
     let exit = if handled.cancelled {
         128 + 15
@@ -105,6 +145,17 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded) -> i32 {
         write(&answer)
     };
     engine.conclude(event, handled, Some(answer), &lost);
+    exit
+}
+
+/// The user wants the agent to go on without hooks rather than with those that
+/// are here; a managed policy may want otherwise.
+fn open(engine: &Engine, agent: &dyn Agent, event: &HookEvent, why: &str) -> i32 {
+    let message = format!("anyhook: no hook has run: {why}");
+    let block = engine::is_preventable(&event.event) && engine.fails_closed();
+    let answer = agent.failure(Some(&event.native_event), &message, block);
+    let exit = write(&answer);
+    engine.record_failure(event, &message, answer);
     exit
 }
 
@@ -186,5 +237,11 @@ mod tests {
         assert_eq!(parsed.unknown, ["--later", "x"]);
         assert_eq!(parse("--agent"), Arguments::default());
         assert!(parse("--supervise").supervise);
+        let parsed = parse("--server http://localhost:1 --fallback=open");
+        assert_eq!(parsed.server.as_deref(), Some("http://localhost:1"));
+        assert_eq!(parsed.fallback, Fallback::Open);
+        let parsed = parse("--fallback later");
+        assert_eq!(parsed.fallback, Fallback::Local);
+        assert_eq!(parsed.unknown, ["later"]);
     }
 }

@@ -24,6 +24,7 @@ pub mod native;
 pub mod plan;
 pub mod policy;
 pub mod redact;
+pub mod server;
 pub mod settings;
 pub mod supervise;
 pub mod trust;

@@ -88,6 +88,11 @@ impl Agent for Caller {
     }
 }
 
+/// Whether a question of this agent's would find somebody.
+pub fn is_attended(slug: &str) -> bool {
+    anyhook_agents::get_for_run(slug).is_none_or(somebody_is_there)
+}
+
 /// Whether a question would find somebody. An agent that was started to run by
 /// itself would wait for ever, or take silence for consent.
 fn somebody_is_there(adapter: &Adapter) -> bool {
@@ -149,7 +154,12 @@ fn has_variable(mark: &str) -> bool {
 /// The agent that the surroundings or the payload give away, and what did.
 pub fn detect(payload: &[u8]) -> Option<(&'static Adapter, String)> {
     let by_env = anyhook_agents::all().find_map(|adapter| {
-        let mark = adapter.spec.detect.env.iter().find(|mark| has_variable(mark))?;
+        let mark = adapter
+            .spec
+            .detect
+            .env
+            .iter()
+            .find(|mark| has_variable(mark))?;
         Some((adapter, format!("the variable `{mark}`")))
     });
     by_env.or_else(|| {

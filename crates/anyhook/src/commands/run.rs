@@ -17,10 +17,21 @@ pub struct Args {
     /// The agent's own name of the event, when the payload does not say
     #[arg(long)]
     event: Option<String>,
+    /// A daemon that answers in this program's place
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// When the server is away: `local` runs the hooks here, `open` runs none
+    #[arg(long, requires = "server", value_parser = ["local", "open"])]
+    fallback: Option<String>,
 }
 
 pub fn run(args: Args) -> ExitCode {
-    let pairs = [("--agent", args.agent), ("--event", args.event)];
+    let pairs = [
+        ("--agent", args.agent),
+        ("--event", args.event),
+        ("--server", args.server),
+        ("--fallback", args.fallback),
+    ];
     let arguments = pairs
         .into_iter()
         .filter_map(|(name, value)| Some([name.to_owned(), value?]))
