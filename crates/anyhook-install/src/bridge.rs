@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::command::{self, Quoting};
 use crate::error::InstallError;
+use crate::folders;
 use crate::needs::{Events, Needs};
 use crate::scripts;
 use crate::target::Target;
@@ -147,14 +148,18 @@ impl Bridge {
 
     /// Takes out what is ours, and nothing else.
     pub fn uninstall(&self) -> Result<Vec<FileChange>, InstallError> {
-        if !self.target.is_editable() {
-            return scripts::uninstall(&self.target, &self.records);
-        }
-        let change = self.take_out(&self.site())?;
-        Ok(vec![FileChange {
-            path: self.target.path.clone(),
-            change,
-        }])
+        let made = folders::made(&self.records, &self.target.path);
+        let files = if self.target.is_editable() {
+            let change = self.take_out(&self.site())?;
+            vec![FileChange {
+                path: self.target.path.clone(),
+                change,
+            }]
+        } else {
+            scripts::uninstall(&self.target, &self.records)?
+        };
+        folders::sweep(&self.records, made);
+        Ok(files)
     }
 
     fn take_out(&self, site: &Site) -> Result<Change, InstallError> {

@@ -35,6 +35,7 @@ pub fn program(world: &World, naming: Naming, running: &Path) -> String {
     if naming == Naming::Name {
         return NAME.to_owned();
     }
+    let running = &still_there(running);
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let mine = real(running);
     let listed = world
@@ -43,6 +44,15 @@ pub fn program(world: &World, naming: Naming, running: &Path) -> String {
         .find(|path| mine.is_some() && real(path) == mine);
     let path: PathBuf = listed.unwrap_or_else(|| running.to_owned());
     path.to_string_lossy().into_owned()
+}
+
+/// Linux tells of a program that was replaced while it ran that it is deleted.
+fn still_there(running: &Path) -> PathBuf {
+    let text = running.to_string_lossy();
+    text.strip_suffix(" (deleted)")
+        .map(PathBuf::from)
+        .filter(|path| path.exists())
+        .unwrap_or_else(|| running.to_owned())
 }
 
 /// The whole line.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, demo, doctor, explain, install, man, registries, run,
-    schema, status, test, trust, uninstall, validate,
+    agents, codex, completions, convert, demo, doctor, explain, init, install, man, registries,
+    run, schema, status, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -31,6 +31,7 @@ enum Command {
     Uninstall(uninstall::Args),
     Status(status::Args),
     Doctor(doctor::Args),
+    Init(init::Args),
     Validate(validate::Args),
     Convert(convert::Args),
     Agents(agents::Args),
@@ -79,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Uninstall(args) => uninstall::run(&args, &terminal),
         Command::Status(args) => status::run(&args, &terminal),
         Command::Doctor(args) => doctor::run(&args, &terminal),
+        Command::Init(args) => init::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),

@@ -12,6 +12,8 @@ mod script;
 mod server;
 mod twice;
 
+pub use script::make_executable;
+
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;

@@ -7,6 +7,7 @@ pub mod convert;
 pub mod demo;
 pub mod doctor;
 pub mod explain;
+pub mod init;
 pub mod install;
 pub mod man;
 pub mod registries;
