@@ -176,7 +176,8 @@ fn encode_edit(event: &HookEvent) -> Value {
     json!({"file_path": input.get("path"), "edits": edits})
 }
 
-/// Every `/` inside a text as `\/`; comments and what is escaped stay.
+/// Every `/` inside a text as `\/`, and a `*` behind it as `\u002a`; comments
+/// and what is escaped stay.
 fn escape_slashes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -188,7 +189,13 @@ fn escape_slashes(text: &str) -> String {
                 out.extend(letters.next());
                 continue;
             }
-            (true, '/') => out.push('\\'),
+            (true, '/') => {
+                out.push_str("\\/");
+                if letters.next_if_eq(&'*').is_some() {
+                    out.push_str("\\u002a");
+                }
+                continue;
+            }
             (_, '"') => quoted = !quoted,
             (false, '/') => {
                 out.push(letter);

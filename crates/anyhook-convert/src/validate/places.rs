@@ -16,7 +16,9 @@ impl OneHook<'_> {
         let canonical = self.hook.event.as_str();
         let kept_event = self
             .own_data(kept::EVENT)
-            .and_then(|event| adapter.event_by_native(event.as_str()?));
+            .and_then(|event| adapter.event_by_native(event.as_str()?))
+            // The hook may have been given another event since.
+            .filter(|event| event.is.as_deref() == Some(canonical) || event.native == canonical);
         if let Some(event) = kept_event {
             return self.at_event(event);
         }

@@ -36,7 +36,8 @@ impl Style {
     pub(crate) fn string(&self, text: &str) -> String {
         let quoted = Value::String(text.to_owned()).to_string();
         if self.escape_slashes {
-            quoted.replace('/', "\\/")
+            // `/*` begins a comment for such readers, even with a `\` before it.
+            quoted.replace('/', "\\/").replace("/*", "/\\u002a")
         } else {
             quoted
         }
