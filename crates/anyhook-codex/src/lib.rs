@@ -16,7 +16,7 @@ mod items;
 pub mod map;
 mod process;
 mod proxy;
-mod pump;
+pub mod pump;
 mod request;
 mod session;
 mod shell;

@@ -16,10 +16,10 @@ pub(crate) const INSPECTED: usize = 256 << 20;
 const BUFFER: usize = 64 << 10;
 
 /// A writer that several share, gone once closed.
-pub(crate) type Shared<W> = Mutex<Option<W>>;
+pub type Shared<W> = Mutex<Option<W>>;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// The reader has no more. A last line without an end is left to the caller:
     /// nothing can be written after it.
     Reader(Vec<u8>),
@@ -27,7 +27,7 @@ pub(crate) enum Ended {
     Writer,
 }
 
-pub(crate) struct Pump<'a, R, W> {
+pub struct Pump<'a, R, W> {
     reader: BufReader<R>,
     writer: &'a Shared<W>,
     /// Whether bytes are waiting for the writer right now.
@@ -36,7 +36,7 @@ pub(crate) struct Pump<'a, R, W> {
 }
 
 impl<'a, R: Read, W: Write> Pump<'a, R, W> {
-    pub(crate) fn new(reader: R, writer: &'a Shared<W>, writing: &'a AtomicBool) -> Self {
+    pub fn new(reader: R, writer: &'a Shared<W>, writing: &'a AtomicBool) -> Self {
         Self {
             reader: BufReader::with_capacity(BUFFER, reader),
             writer,
@@ -54,7 +54,7 @@ impl<'a, R: Read, W: Write> Pump<'a, R, W> {
     /// Shows every line to `look`. One for which it returns something is not
     /// written: `hold` has it from then on, and is called when all that came
     /// earlier has been written.
-    pub(crate) fn run<T>(
+    pub fn run<T>(
         mut self,
         mut look: impl FnMut(&[u8]) -> Option<T>,
         mut hold: impl FnMut(T, &[u8]),

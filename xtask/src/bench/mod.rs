@@ -3,6 +3,7 @@
 //! Every table measures its baseline and its candidates by turns, so that what
 //! disturbs one disturbs the other, and compares the best of many runs.
 
+mod codex;
 mod convert;
 mod dispatch;
 mod measure;
@@ -18,6 +19,7 @@ const ALL: &[(&str, Bench)] = &[
     ("validate", convert::validate),
     ("convert", convert::convert),
     ("run", dispatch::run),
+    ("codex", codex::run),
 ];
 
 /// What every benchmark needs.

@@ -1,0 +1,54 @@
+//! A short run of the fuzz target's own check: over its corpus, over mutations
+//! of that, and over arbitrary bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/checks/codex.rs"]
+mod codex;
+
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codex");
+    let files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn the_corpus_passes() {
+    for data in corpus() {
+        codex::check(&data);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Cuts, and overwrites.
+    #[test]
+    fn mutated(mut data in prop::sample::select(corpus()), edits in prop::collection::vec((any::<u16>(), 0_usize..40, prop::collection::vec(any::<u8>(), 0..6)), 1..5)) {
+        for (at, length, bytes) in edits {
+            let at = usize::from(at) % (data.len() + 1);
+            let end = (at + length).min(data.len());
+            data.splice(at..end, bytes);
+        }
+        codex::check(&data);
+    }
+
+    #[test]
+    fn arbitrary(data in prop::collection::vec(any::<u8>(), 0..400)) {
+        codex::check(&data);
+    }
+}
