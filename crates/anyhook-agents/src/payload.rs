@@ -425,30 +425,33 @@ impl Adapter {
             .collect()
     }
 
+    /// The row of the tool that an event of this agent calls.
+    pub(crate) fn own_row(&self, event: &HookEvent) -> Option<&Tool> {
+        let row = self.tool_by_native(event.native_tool_name()?, None)?;
+        // Several rows may share a name: the canonical name and what was left
+        // out of the input say which it was.
+        let when = event
+            .metadata
+            .get(NATIVE_WHEN)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let mut twins = self.spec.tools.iter().filter(|other| {
+            other.native == row.native && Some(other.is.as_ref()) == event.tool_name()
+        });
+        twins
+            .clone()
+            .find(|other| other.when == when)
+            .or_else(|| twins.next())
+            .or(Some(row))
+    }
+
     fn encode_tool(&self, event: &HookEvent, own: bool) -> NativeTool<'_> {
         let canonical = event.tool_name();
         let native_input = event.tool_input();
         if own {
             let name = event.native_tool_name();
-            let row = name.and_then(|name| self.tool_by_native(name, None));
-            // Several rows may share a name: the canonical name and what was
-            // left out of the input say which it was.
-            let when = event
-                .metadata
-                .get(NATIVE_WHEN)
-                .and_then(Value::as_object)
-                .cloned()
-                .unwrap_or_default();
-            let row = row.and_then(|row| {
-                let mut twins = self.spec.tools.iter().filter(|other| {
-                    other.native == row.native && Some(other.is.as_ref()) == canonical
-                });
-                twins
-                    .clone()
-                    .find(|other| other.when == when)
-                    .or_else(|| twins.next())
-                    .or(Some(row))
-            });
+            let row = self.own_row(event);
             let input = native_input.map(|input| {
                 name.and_then(|name| self.quirks.encode_tool(name, input))
                     .unwrap_or_else(|| {

@@ -8,12 +8,15 @@ use anyhook_model::{Decision, HookEvent, HookResponse, Loss, Strategy};
 use serde_json::{Map, Value, json};
 
 use crate::spec::{AnswerProfile, Blocking, Event, Template};
-use crate::template::{Holes, fill, unfill};
+use crate::template::{Holes, fill, parts_of_input, unfill};
 use crate::tools::{changed, decode_input, encode_input, object_at, rewritten};
 use crate::{Adapter, pointer};
 
 /// What is said when a hook denies without a word.
 pub const NO_REASON: &str = "A hook denied this and gave no reason.";
+
+/// What is said when a hook ends a run without a word.
+const ENDED: &str = "A hook ended the run.";
 
 /// Key of `HookResponse::metadata` by which a hook grants what the agent would
 /// ask its user for. A plain `allow` only means "no objection".
@@ -161,6 +164,10 @@ impl Adapter {
         let mut draft = Draft::default();
         let mut decision = response.decision;
         let mut reason = response.reason.clone();
+        // Where a deny keeps something from happening, it stands in for what
+        // the agent cannot be told; elsewhere it would only do harm.
+        let prevents =
+            !profile.deny.is_empty() && spec.is_some_and(|spec| spec.blocking == Blocking::Prevent);
 
         let rewrite = response
             .updated_input
@@ -170,8 +177,7 @@ impl Adapter {
             None => None,
             Some(Ok(input)) => Some(input),
             Some(Err(why)) => {
-                let denies =
-                    options.rewrite_fallback == Strategy::Block && !profile.deny.is_empty();
+                let denies = options.rewrite_fallback == Strategy::Block && prevents;
                 if denies {
                     decision = Some(Decision::Deny);
                     reason = Some(format!(
@@ -203,6 +209,22 @@ impl Adapter {
                 ),
             );
             decision = Some(Decision::Deny);
+        }
+        let unstoppable = response.goes_on == Some(false) && profile.stop.is_empty();
+        if unstoppable {
+            let denies = prevents && decision != Some(Decision::Deny);
+            let done = if denies { "; denied instead" } else { "" };
+            draft.lose(
+                "continue",
+                format!(
+                    "{} cannot be stopped from {}{done}",
+                    self.spec.name, event.native_event
+                ),
+            );
+            if denies {
+                decision = Some(Decision::Deny);
+                reason = reason.or_else(|| Some(ENDED.to_owned()));
+            }
         }
 
         let mut holes = Holes::new();
@@ -241,10 +263,8 @@ impl Adapter {
                 .effect
                 .push(profile.effect("rewrite", "the changed input is used"));
         }
-        if response.goes_on == Some(false) {
-            holes
-                .entry("reason")
-                .or_insert_with(|| json!("A hook ended the run."));
+        if response.goes_on == Some(false) && !unstoppable {
+            holes.entry("reason").or_insert_with(|| json!(ENDED));
             if draft.add(profile, &profile.stop, &holes) {
                 draft
                     .effect
@@ -253,7 +273,7 @@ impl Adapter {
                 draft.lose(
                     "continue",
                     format!(
-                        "{} cannot be stopped from {}",
+                        "{} cannot be told both that and the rest at {}",
                         self.spec.name, event.native_event
                     ),
                 );
@@ -387,11 +407,26 @@ impl Adapter {
             ));
         }
         let Some(old) = event.tool_input() else {
-            return Ok(rewrite.clone());
+            let parts = profile
+                .rewrite
+                .first()
+                .and_then(|template| parts_of_input(template.stdout.get()));
+            let stuck = rewrite.keys().find(|key| {
+                parts
+                    .as_ref()
+                    .is_some_and(|parts| !parts.contains(&key.as_str()))
+            });
+            return match stuck {
+                Some(key) => Err(format!(
+                    "{} does not change `{key}` at {}",
+                    self.spec.name, event.native_event
+                )),
+                None => Ok(rewrite.clone()),
+            };
         };
         let new = rewritten(old, rewrite);
         let name = event.native_tool_name();
-        let row = name.and_then(|name| self.tool_by_native(name, None));
+        let row = self.own_row(event);
         if let Some(allowed) = row.and_then(|row| row.rewritable.as_ref()) {
             let stuck = changed(old, &new)
                 .keys()

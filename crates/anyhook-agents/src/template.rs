@@ -47,6 +47,28 @@ fn hole(text: &str) -> Option<&str> {
     plain.then_some(name)
 }
 
+/// The parts of `updated_input` that a template has a place for; `None` when it
+/// takes the whole.
+pub fn parts_of_input(template: &Value) -> Option<Vec<&str>> {
+    fn walk<'a>(template: &'a Value, parts: &mut Vec<&'a str>, whole: &mut bool) {
+        match template {
+            Value::String(text) => {
+                match hole(text).map(|name| name.strip_prefix("updated_input.").ok_or(name)) {
+                    Some(Ok(part)) => parts.push(part),
+                    Some(Err("updated_input")) => *whole = true,
+                    _ => {}
+                }
+            }
+            Value::Object(map) => map.values().for_each(|inner| walk(inner, parts, whole)),
+            Value::Array(items) => items.iter().for_each(|inner| walk(inner, parts, whole)),
+            _ => {}
+        }
+    }
+    let (mut parts, mut whole) = (Vec::new(), false);
+    walk(template, &mut parts, &mut whole);
+    (!whole).then_some(parts)
+}
+
 fn lookup<'a>(holes: &'a Holes, name: &str) -> Option<&'a Value> {
     match name.split_once('.') {
         Some((first, rest)) => holes.get(first)?.get(rest),

@@ -159,6 +159,13 @@ pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Val
             out.insert(name.clone(), value.clone());
         }
     }
+    // A native key with a canonical name, where the table expects another: the
+    // agent may call it so after all, and a guard must not miss it.
+    for (name, value) in native {
+        if tool.keys.contains_key(name.as_str()) && !out.contains_key(name) {
+            out.insert(name.clone(), value.clone());
+        }
+    }
     if !edit.is_empty() {
         out.insert("edits".into(), json!([edit]));
     }

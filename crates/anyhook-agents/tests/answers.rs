@@ -265,9 +265,9 @@ fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Re
     // Events at which the agent asks its user unless the hook decides.
     let permission =
         spec.is.as_deref() == Some("permission_request") || reaction.action == Action::AskUser;
-    let denies = matches!(kind, "deny" | "everything")
-        || (kind == "rewrite" && lost("updated_input"))
-        || (kind == "ask" && lost("ask"));
+    let instead = spec.blocking == Blocking::Prevent
+        && ((kind == "rewrite" && lost("updated_input")) || (kind == "stop" && lost("continue")));
+    let denies = matches!(kind, "deny" | "everything") || instead || (kind == "ask" && lost("ask"));
     if denies && !lost("deny") {
         match spec.blocking {
             Blocking::Prevent => {

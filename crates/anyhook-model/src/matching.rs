@@ -152,11 +152,29 @@ pub fn explain(matcher: Option<&Matcher>, event: &HookEvent) -> Verdict {
 /// The server of an MCP matcher that means every server.
 pub const ANY_SERVER: &str = "*";
 
-/// Some agents write `_` for what a server's name may not have there, so the
-/// names are compared without that difference: a guard must not miss a call.
-fn same_server(called: &str, wanted: &str) -> bool {
-    let plain = |letter: char| if letter.is_alphanumeric() { letter } else { '_' };
-    called.chars().map(plain).eq(wanted.chars().map(plain))
+/// Some agents write `_` for what a server's name may not have there, some do
+/// not tell where it ends, some do not tell it at all. Names are compared
+/// without these differences: a guard must not miss a call.
+fn is_mcp_call(wanted: &Mcp, (server, tool): (&str, &str)) -> bool {
+    let plain = |text: &str| -> String {
+        let plain = |letter: char| {
+            if letter.is_alphanumeric() {
+                letter
+            } else {
+                '_'
+            }
+        };
+        text.chars().map(plain).collect()
+    };
+    let tool_fits = wanted.tool.as_deref().is_none_or(|name| name == tool);
+    if wanted.server == ANY_SERVER || server.is_empty() || server == wanted.server {
+        return tool_fits;
+    }
+    let called = plain(&format!("{server}_{tool}"));
+    match &wanted.tool {
+        Some(name) => called == plain(&format!("{}_{name}", wanted.server)),
+        None => called.starts_with(&plain(&format!("{}_", wanted.server))),
+    }
 }
 
 /// What of an event a matcher looks at.
@@ -208,10 +226,7 @@ impl Part {
             }
             Self::Name(name) => subject.tool == name || subject.native == name,
             Self::Pattern(_, pattern) => pattern.is_match(subject.native),
-            Self::Mcp(wanted) => subject.mcp.is_some_and(|(server, tool)| {
-                (wanted.server == ANY_SERVER || same_server(server, &wanted.server))
-                    && wanted.tool.as_deref().is_none_or(|name| name == tool)
-            }),
+            Self::Mcp(wanted) => subject.mcp.is_some_and(|call| is_mcp_call(wanted, call)),
             Self::Any(parts) => parts.iter().any(|part| part.matches(subject)),
         }
     }
