@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use openhook::discovery::{FILE_NAME, Read as Reading};
 use openhook::{Discovery, Envelope};
+use serde::{Deserialize, Serialize};
 
 /// A discovery file larger than this is not read.
 const SIZE_LIMIT: u64 = 1024 * 1024;
@@ -96,7 +97,7 @@ fn read(path: &Path) -> io::Result<String> {
 }
 
 /// One envelope for one consumer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delivery {
     /// Which of the file's hooks it is, counted from 0. Deliveries of one
     /// asynchronous hook are to be run one after the other as well.

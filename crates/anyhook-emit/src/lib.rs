@@ -6,6 +6,7 @@
 //! | turn an event into envelopes | [`envelopes`], [`envelopes_with`] |
 //! | remember sessions between processes | [`StateWorld`]; [`PureWorld`] in tests |
 //! | find `.openhook.json` and plan its deliveries | [`discovery`] |
+//! | keep detached deliveries in order | [`Queue`] |
 //! | make an envelope from parts, or from a payload of an unknown agent | [`make`], [`from_unknown`] |
 //!
 //! No agent is known here. The mapping itself is pure: everything that it asks
@@ -33,6 +34,7 @@ mod envelopes;
 mod lines;
 mod make;
 mod memory;
+mod queue;
 mod state;
 mod transcript;
 mod world;
@@ -40,5 +42,6 @@ mod world;
 pub use envelopes::{EXTENSION, Options, envelopes, envelopes_with};
 pub use make::{Made, NotTold, Parts, from_unknown, make};
 pub use memory::Memory;
+pub use queue::Queue;
 pub use state::StateWorld;
 pub use world::{PureWorld, Session, Tail, World};

@@ -33,6 +33,9 @@ const MEMORY_LIMIT: u64 = 1024 * 1024;
 const WAIT: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_micros(500);
 
+/// Where memories and queues are, in the state folder.
+pub(crate) const FOLDER: &str = "openhook";
+
 /// The file whose age tells when the last sweep was.
 const SWEPT: &str = "swept";
 
@@ -46,7 +49,7 @@ impl StateWorld {
     /// `state` is the program's state folder; the memories are in `openhook/`.
     pub fn new(state: &Path) -> Self {
         Self {
-            folder: state.join("openhook"),
+            folder: state.join(FOLDER),
         }
     }
 
@@ -169,7 +172,7 @@ impl World for StateWorld {
 
 /// The file, and its lock with it. None when the lock is not to be had, or when
 /// the file is no file.
-fn locked(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn locked(path: &Path) -> io::Result<Option<File>> {
     let begun = Instant::now();
     while begun.elapsed() < WAIT {
         let file = open(path)?;
@@ -188,7 +191,7 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -207,18 +210,18 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(unix)]
-fn try_lock(file: &File) -> bool {
+pub(crate) fn try_lock(file: &File) -> bool {
     use rustix::fs::{FlockOperation, flock};
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 #[cfg(not(unix))]
-fn try_lock(file: &File) -> bool {
+pub(crate) fn try_lock(file: &File) -> bool {
     file.try_lock().is_ok()
 }
 
 #[cfg(unix)]
-fn is_current(file: &File, path: &Path) -> bool {
+pub(crate) fn is_current(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let place = |data: Metadata| (data.dev(), data.ino());
     let (ours, theirs) = (file.metadata(), std::fs::metadata(path));
@@ -226,7 +229,7 @@ fn is_current(file: &File, path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_current(_file: &File, _path: &Path) -> bool {
+pub(crate) fn is_current(_file: &File, _path: &Path) -> bool {
     // Windows removes no file that is open.
     true
 }

@@ -9,6 +9,7 @@ mod openhook;
 
 use std::path::Path;
 
+use ::openhook::Envelope;
 use anyhook_agents::config::kept::EVENT;
 use anyhook_model::{Hook, HookEvent, HookResponse, Loss};
 
@@ -52,12 +53,21 @@ pub trait Dialect {
 /// The dialect of a handler that names none.
 pub const DEFAULT: &str = "canonical";
 
-/// `hook` and `project` matter to agents' dialects only.
-pub fn resolve(name: &str, hook: &Hook, project: &Path) -> Option<Box<dyn Dialect>> {
+/// The dialect that speaks OpenHook.
+pub const OPENHOOK: &str = "openhook";
+
+/// `hook` and `project` matter to agents' dialects only, `envelopes` to
+/// [`OPENHOOK`].
+pub fn resolve<'a>(
+    name: &str,
+    hook: &Hook,
+    project: &Path,
+    envelopes: &'a [Envelope],
+) -> Option<Box<dyn Dialect + 'a>> {
     match name {
         "canonical" => Some(Box::new(canonical::Canonical)),
         "contract" => Some(Box::new(contract::Contract)),
-        "openhook" => Some(Box::new(openhook::OpenHook)),
+        OPENHOOK => Some(Box::new(openhook::OpenHook(envelopes))),
         _ => {
             let adapter = anyhook_agents::get_for_run(name)?;
             let data = hook.provider_data.get(adapter.spec.id.as_ref());

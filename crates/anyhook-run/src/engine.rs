@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use ::openhook::Envelope;
 use anyhook_model::event::field;
 use anyhook_model::record::RECORD_VERSION;
 use anyhook_model::registry::{self, Semantic};
@@ -19,12 +20,14 @@ use serde_json::{Map, Value};
 
 use crate::clock;
 use crate::compiled;
+use crate::dialect;
 use crate::discover::{self, Dirs, Found, Trouble};
 use crate::duplicate::{self, Claim, Claimed};
 use crate::exec::Cancel;
 use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
+use crate::openhook::{self, Audience, Manner, Telling};
 use crate::plan::{Loaded, Planned, Verdict};
 use crate::policy::Rulebook;
 use crate::supervise;
@@ -76,8 +79,15 @@ pub struct Handled {
     /// The caller was told to stop.
     pub cancelled: bool,
     started: Option<Instant>,
+    /// When the event came, where the agent does not say.
+    time: Option<String>,
     told: Vec<PathBuf>,
     claim: Option<Claim>,
+    /// Who is to hear of it.
+    telling: Option<Telling>,
+    /// Who would hear of it, had it not been refused; with the rules for that.
+    unheard: Option<(Audience, Rulebook)>,
+    manner: Manner,
 }
 
 /// One line of an explanation.
@@ -118,6 +128,7 @@ impl Engine {
             options,
             cancel: options.cancel.clone(),
             event: event.clone(),
+            envelopes: None,
             handled: Handled {
                 id: clock::uuid(clock::now_ms()),
                 started: Some(Instant::now()),
@@ -125,6 +136,11 @@ impl Engine {
             },
             notices: Vec::new(),
         };
+        if event.timestamp.is_none() {
+            let now = clock::rfc3339(clock::now_ms());
+            work.handled.time = Some(now.clone());
+            work.event.timestamp = Some(now);
+        }
         if event.event == "session_start" {
             self.forget_old_marks();
         }
@@ -160,9 +176,7 @@ impl Engine {
     }
 
     fn load(&self, event: &HookEvent) -> (Vec<Loaded>, Rulebook, Vec<Trouble>) {
-        let cwd = event.cwd.as_deref().map(PathBuf::from);
-        let cwd = cwd.or_else(|| std::env::current_dir().ok());
-        let found = discover::discover(&self.dirs, &cwd.unwrap_or_default());
+        let found = discover::discover(&self.dirs, &folder(event));
         let Found {
             manifests,
             policies,
@@ -183,8 +197,10 @@ impl Engine {
         Rulebook::load(&found.policies, &mut Vec::new()).fail_closed()
     }
 
-    /// Writes the record, and remembers what the user has been told. Nothing
-    /// that goes wrong here may reach the agent.
+    /// Writes the record, remembers what the user has been told, and tells
+    /// OpenHook consumers of the event; it waits for those that are not
+    /// asynchronous. So it comes after the answer, and nothing that goes wrong
+    /// here may reach the agent.
     pub fn conclude(
         &self,
         event: &HookEvent,
@@ -196,11 +212,25 @@ impl Engine {
         for marker in handled.told.drain(..).filter(|_| is_told) {
             files::first_time(&marker);
         }
+        if let Some((audience, rules)) = handled.unheard.take()
+            && lost.iter().any(|loss| loss.field == "deny")
+        {
+            // The agent does not obey: it happens all the same.
+            let envelopes = openhook::envelopes(self, event);
+            handled.telling = Some(audience.invite(&envelopes, &event.event, &rules));
+        }
         let mut record = new_record(RecordKind::Event, event);
-        record.id = std::mem::take(&mut handled.id);
+        if let Some(time) = handled.time.take() {
+            record.event.timestamp = Some(time);
+        }
+        record.id.clone_from(&handled.id);
         record.decision = handled.response.decision;
         record.response = std::mem::take(&mut handled.response);
         record.hooks = std::mem::take(&mut handled.runs);
+        if let Some(telling) = &handled.telling {
+            record.hooks.extend(telling.refused.iter().cloned());
+            record.hooks.extend(telling.started());
+        }
         record.answer = answer;
         record.lost = [&handled.lost[..], lost].concat();
         record.warnings = std::mem::take(&mut handled.warnings);
@@ -211,6 +241,14 @@ impl Engine {
             record.extra.insert("duplicate".to_owned(), true.into());
         }
         let _ = self.journal.append(&record);
+        if let Some(telling) = handled.telling.take().filter(|telling| !telling.is_empty()) {
+            let manner = std::mem::take(&mut handled.manner);
+            let mut ends = telling.deliver(self, &record.event, manner, &handled.id);
+            ends.retain(|run| run.outcome != RunOutcome::Started);
+            if !ends.is_empty() {
+                openhook::record_ends(self, &record.event, ends, &handled.id);
+            }
+        }
     }
 
     /// Records that the dispatcher itself could not do its work.
@@ -245,6 +283,13 @@ impl Engine {
     }
 }
 
+/// Where an event happens.
+fn folder(event: &HookEvent) -> PathBuf {
+    let cwd = event.cwd.as_deref().map(PathBuf::from);
+    let cwd = cwd.or_else(|| std::env::current_dir().ok());
+    cwd.unwrap_or_default()
+}
+
 /// A record of now, with nothing in it yet but the event.
 pub(crate) fn new_record(kind: RecordKind, event: &HookEvent) -> Record {
     let now = clock::now_ms();
@@ -271,6 +316,8 @@ struct Work<'a> {
     cancel: Option<Cancel>,
     /// As the next hook sees it.
     event: HookEvent,
+    /// Made when somebody is to hear them first.
+    envelopes: Option<Vec<Envelope>>,
     handled: Handled,
     /// For the user.
     notices: Vec<String>,
@@ -280,6 +327,8 @@ impl Work<'_> {
     fn run(&mut self) {
         let (loaded, rules, troubles) = self.engine.load(&self.event);
         self.report(&troubles, rules.fail_closed());
+        let look = Audience::find(self.engine, &folder(&self.event));
+        self.notices.extend(look.notices);
         for loaded in &loaded {
             if let Some(why) = loaded.distrust() {
                 let path = loaded.source.path.display();
@@ -307,6 +356,49 @@ impl Work<'_> {
                 }
             }
         }
+        if let Some(audience) = look.audience {
+            self.address(audience, rules);
+        }
+    }
+
+    /// Prepares what is told of the event. Envelopes are made now, because a
+    /// file that a tool is about to create must be looked for before.
+    fn address(&mut self, audience: Audience, rules: Rulebook) {
+        if self.is_refused() {
+            self.handled.unheard = Some((audience, rules));
+            return;
+        }
+        let envelopes = self.envelopes();
+        let mut telling = audience.invite(&envelopes, &self.event.event, &rules);
+        self.envelopes = Some(envelopes);
+        self.notices.append(&mut telling.notices);
+        self.handled.telling = Some(telling);
+    }
+
+    /// Whether it does not happen because of what the hooks have said.
+    fn is_refused(&self) -> bool {
+        let response = &self.handled.response;
+        let blocking = registry::event(&self.event.event).map(|known| known.blocking);
+        match blocking {
+            Some(Semantic::Prevent) => response.is_deny() || response.goes_on == Some(false),
+            Some(Semantic::Retry) => response.is_deny(),
+            _ => false,
+        }
+    }
+
+    /// The event's envelopes; the same for everybody.
+    fn envelopes(&mut self) -> Vec<Envelope> {
+        if let Some(envelopes) = self.envelopes.take() {
+            return envelopes;
+        }
+        // A time of ours would make every delivery another event.
+        let time = self.event.timestamp.take();
+        if self.handled.time.is_none() {
+            self.event.timestamp.clone_from(&time);
+        }
+        let envelopes = openhook::envelopes(self.engine, &self.event);
+        self.event.timestamp = time;
+        envelopes
     }
 
     /// Own troubles: told, and under `fail_closed` a deny where that prevents.
@@ -359,14 +451,29 @@ impl Work<'_> {
         if self.cancel.as_ref().is_some_and(Cancel::is_set) {
             return self.push(planned, RunOutcome::Skipped, Some("cancelled".to_owned()));
         }
+        let is_openhook = planned.hook.handler.dialect.as_deref() == Some(dialect::OPENHOOK);
+        let envelopes = if is_openhook {
+            self.envelopes()
+        } else {
+            Vec::new()
+        };
         if planned.hook.handler.is_async {
-            return self.launch(planned);
+            self.launch(planned, &envelopes);
+        } else {
+            self.ask(planned, &envelopes, fail_closed);
         }
+        if is_openhook {
+            self.envelopes = Some(envelopes);
+        }
+    }
+
+    fn ask(&mut self, planned: &Planned<'_>, envelopes: &[Envelope], fail_closed: bool) {
         let context = Context {
             dirs: &self.engine.dirs,
             cancel: self.cancel.as_ref(),
             fail_closed,
             owns_process: self.options.owns_process,
+            envelopes,
         };
         let ran = handler::run(planned, &self.event, context);
         self.handled.runs.push(ran.record(planned));
@@ -389,8 +496,9 @@ impl Work<'_> {
         }
     }
 
-    fn launch(&mut self, planned: &Planned<'_>) {
-        match supervise::launch(self.engine, planned, &self.event, &self.handled.id) {
+    fn launch(&mut self, planned: &Planned<'_>, envelopes: &[Envelope]) {
+        let (engine, record) = (self.engine, &self.handled.id);
+        match supervise::launch(engine, planned, &self.event, envelopes, record) {
             Ok(()) => self.push(planned, RunOutcome::Started, None),
             Err(error) => {
                 let message = format!("hook `{}`: cannot be detached: {error}", planned.label);
@@ -403,6 +511,11 @@ impl Work<'_> {
     /// Tells the user what is new in this session.
     fn finish(mut self) -> Handled {
         self.handled.cancelled = self.cancel.as_ref().is_some_and(Cancel::is_set);
+        self.handled.manner = Manner {
+            cancel: self.cancel.take(),
+            listen: self.options.listen,
+            owns_process: self.options.owns_process,
+        };
         let session = self.event.session_id.clone();
         let mut fresh: Vec<String> = Vec::new();
         for notice in std::mem::take(&mut self.notices) {

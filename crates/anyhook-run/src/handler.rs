@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhook_model::answer::Stdout;
 use anyhook_model::decide::settle;
 use anyhook_model::{
-    Decision, Ending, HandlerKind, HookEvent, HookResponse, HookRun, Loss, Outcome, Rules, RunOutcome, Scope,
-    Strategy, registry,
+    Decision, Ending, HandlerKind, HookEvent, HookResponse, HookRun, Loss, Outcome, Rules,
+    RunOutcome, Scope, Strategy, registry,
 };
+use openhook::Envelope;
 use serde_json::Value;
 
 use crate::dialect::{self, Dialect, Payload, Read};
@@ -28,6 +29,8 @@ pub struct Context<'a> {
     pub fail_closed: bool,
     /// See [`Job::owns_process`].
     pub owns_process: bool,
+    /// The event's, for a hook that speaks OpenHook.
+    pub envelopes: &'a [Envelope],
 }
 
 /// What a hook came to.
@@ -201,7 +204,8 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
         return Said::cannot_start("it has no command for this system");
     };
     let name = handler.dialect.as_deref().unwrap_or(dialect::DEFAULT);
-    let Some(dialect) = dialect::resolve(name, &planned.hook, &planned.root) else {
+    let dialect = dialect::resolve(name, &planned.hook, &planned.root, context.envelopes);
+    let Some(dialect) = dialect else {
         return Said::cannot_start(format!("there is no dialect `{name}`"));
     };
     let payloads = match dialect.encode(event) {
@@ -216,15 +220,23 @@ fn command(planned: &Planned<'_>, event: &HookEvent, context: Context<'_>) -> Sa
         let ended = execute(planned, event, context, (command, origin), payload);
         let said = heard(&*dialect, name, event, &ended, payload);
         // Asked about each part, the first refusal or failure speaks for all.
-        if said.decides() {
+        // Who only observes hears the others all the same.
+        if said.decides() && !said.observes_only {
             return said;
         }
         match &mut whole {
             None => whole = Some(said),
+            Some(whole) if whole.decides() => {}
+            Some(whole) if said.decides() => *whole = said,
             Some(whole) => whole.join(said),
         }
     }
-    whole.unwrap_or_else(|| Said::cannot_start("there is nothing to ask it about"))
+    whole.unwrap_or_else(|| {
+        if dialect.observes_only() {
+            return Said::answered(Read::default());
+        }
+        Said::cannot_start("there is nothing to ask it about")
+    })
 }
 
 /// What one run of a command came to.
@@ -239,7 +251,7 @@ fn heard(
     if let End::Exit(code) = ended.end {
         let (stdout, stderr) = (&ended.stdout.bytes, &ended.stderr.bytes);
         // Of other exit codes only an agent's dialect may know a meaning.
-        let is_ours = matches!(name, "canonical" | "contract" | "openhook");
+        let is_ours = matches!(name, "canonical" | "contract" | dialect::OPENHOOK);
         if !is_ours || matches!(code, 0 | 2) {
             said.read = dialect.read(event, stdout, stderr, Some(code));
         }

@@ -21,6 +21,7 @@ pub mod handler;
 pub mod http;
 pub mod journal;
 pub mod native;
+pub mod openhook;
 pub mod plan;
 pub mod policy;
 pub mod redact;

@@ -11,7 +11,6 @@ use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
 use serde_json::Value;
 
 use crate::agent::{Agent, Decoded, Rendered};
-use crate::clock;
 use crate::dialect::{Dialect, Payload, Read};
 
 /// An agent that calls.
@@ -33,9 +32,6 @@ impl Agent for Caller {
             .decode(&json, event)
             .map_err(|error| error.to_string())?;
         let mut event = decoded.event;
-        if event.timestamp.is_none() {
-            event.timestamp = Some(clock::rfc3339(clock::now_ms()));
-        }
         if event.cwd.is_none() {
             event.cwd = std::env::current_dir()
                 .ok()

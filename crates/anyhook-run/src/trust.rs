@@ -285,14 +285,29 @@ pub fn hook_files(hook: &Hook, scope: Scope, root: &Path, folder: &Path) -> Vec<
         folder,
         cwd: &cwd,
     };
+    covered(commands(hook), place)
+}
+
+/// The files of a project's own command line that consent covers, where it
+/// runs in the project's root.
+pub fn command_files(command: &str, root: &Path) -> Vec<PathBuf> {
+    let place = Place {
+        scope: Scope::Project,
+        root,
+        folder: root,
+        cwd: root,
+    };
+    covered(std::iter::once(command), place)
+}
+
+fn covered<'a>(commands: impl Iterator<Item = &'a str>, place: Place<'_>) -> Vec<PathBuf> {
+    let is_foreign = |file: &Path| {
+        SYSTEM.iter().any(|system| file.starts_with(system)) && !file.starts_with(place.root)
+    };
     let mut files: Vec<PathBuf> = Vec::new();
-    for command in commands(hook) {
-        for file in place.named_files(command) {
-            let is_foreign =
-                SYSTEM.iter().any(|system| file.starts_with(system)) && !file.starts_with(root);
-            if !is_foreign && !files.contains(&file) {
-                files.push(file);
-            }
+    for file in commands.flat_map(|command| place.named_files(command)) {
+        if !is_foreign(&file) && !files.contains(&file) {
+            files.push(file);
         }
     }
     files

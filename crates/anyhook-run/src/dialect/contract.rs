@@ -135,7 +135,9 @@ mod tests {
 
     fn encoded(event: Value) -> Value {
         let event: HookEvent = serde_json::from_value(event).unwrap();
-        let payload = Contract.encode(&event).unwrap();
+        let [payload] = &Contract.encode(&event).unwrap()[..] else {
+            panic!("one payload");
+        };
         assert!(payload.stdin.ends_with(b"\n"));
         serde_json::from_slice(&payload.stdin).unwrap()
     }
