@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{AtPath, Error, Result};
+use crate::expect::Expect;
 use crate::tools::ToolTable;
 
 /// A package of the npm registry at one version.
@@ -102,6 +103,7 @@ pub struct Client {
     pub node: Package,
     /// Its folder with the files that [`FileSpec::from`] names.
     pub folder: PathBuf,
+    pub expect: Expect,
 }
 
 impl Client {
@@ -125,11 +127,13 @@ impl Client {
             .map(|pin| {
                 let folder = root.join("clients").join(&pin.slug);
                 let drive = read_toml(&folder.join("client.toml"))?;
+                let expect = Expect::read(&folder)?;
                 Ok(Client {
                     pin,
                     drive,
                     node: pins.node.clone(),
                     folder,
+                    expect,
                 })
             })
             .collect()
@@ -143,7 +147,7 @@ impl Client {
     }
 }
 
-fn read_toml<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
+pub(crate) fn read_toml<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T> {
     let text = fs::read_to_string(path).at("read", path)?;
     toml::from_str(&text).map_err(|error| Error::Data {
         path: path.to_owned(),

@@ -49,6 +49,30 @@ pub struct Line {
 }
 
 impl Line {
+    pub fn check(&self, name: &str) -> Option<&Check> {
+        self.checks.iter().find(|check| check.name == name)
+    }
+
+    /// One line, for the impatient.
+    pub fn summary(&self) -> String {
+        let count = |word| {
+            let checks = self.checks.iter();
+            checks.filter(|check| check.verdict.word() == word).count()
+        };
+        let mut text = format!(
+            "  {:.0} s: {} passed, {} cannot, {} failed",
+            self.seconds,
+            count("passed"),
+            count("cannot"),
+            count("FAILED")
+        );
+        if self.error.is_some() {
+            text.push_str(", and it could not go on");
+        }
+        text.push('\n');
+        text
+    }
+
     pub fn is_good(&self) -> bool {
         self.error.is_none()
             && !self
@@ -58,54 +82,48 @@ impl Line {
     }
 }
 
-/// Clients down, checks across; below it a line for whatever did not pass.
-pub fn table(lines: &[Line]) -> String {
-    let mut names: Vec<&str> = Vec::new();
+/// The names of the checks of all clients, in their order.
+pub fn names(lines: &[Line]) -> Vec<&'static str> {
+    let mut names = Vec::new();
     for check in lines.iter().flat_map(|line| &line.checks) {
         if !names.contains(&check.name) {
             names.push(check.name);
         }
     }
+    names
+}
+
+/// Checks down, clients across; below it a line for whatever did not pass.
+pub fn table(lines: &[Line]) -> String {
+    let head = |name: &str, cell: &dyn Fn(&Line) -> String| {
+        let cells = lines.iter().map(cell);
+        [name.to_owned()].into_iter().chain(cells).collect()
+    };
     let mut rows: Vec<Vec<String>> = vec![
-        ["client", "version", "seconds"]
-            .into_iter()
-            .chain(names.iter().copied())
-            .map(str::to_owned)
-            .collect(),
+        head("client", &|line| line.client.clone()),
+        head("version", &|line| line.version.clone()),
+        head("seconds", &|line| format!("{:.0}", line.seconds)),
     ];
-    let mut notes = String::new();
+    for name in names(lines) {
+        rows.push(head(name, &|line| {
+            let word = line.check(name).map_or("-", |check| check.verdict.word());
+            word.to_owned()
+        }));
+    }
+    let mut text = aligned(&rows);
     for line in lines {
-        let mut row = vec![
-            line.client.clone(),
-            line.version.clone(),
-            format!("{:.1}", line.seconds),
-        ];
-        for name in &names {
-            let check = line.checks.iter().find(|check| check.name == *name);
-            row.push(check.map_or("-", |check| check.verdict.word()).to_owned());
-        }
-        rows.push(row);
         for check in &line.checks {
             if let Verdict::Cannot(why) | Verdict::Failed(why) = &check.verdict {
+                let word = check.verdict.word();
                 // Writing to a String cannot fail.
-                let _ = writeln!(
-                    notes,
-                    "{}: {}: {}: {why}",
-                    line.client,
-                    check.name,
-                    check.verdict.word()
-                );
+                let _ = write!(text, "\n{}: {}: {word}: {why}", line.client, check.name);
             }
         }
         if let Some(error) = &line.error {
-            let _ = writeln!(notes, "{}: {error}", line.client);
+            let _ = write!(text, "\n{}: {error}", line.client);
         }
     }
-    let mut text = aligned(&rows);
-    if !notes.is_empty() {
-        text.push('\n');
-        text.push_str(&notes);
-    }
+    text.push('\n');
     text
 }
 

@@ -94,6 +94,24 @@ impl Scratch {
         command
     }
 
+    /// Copies what is in a folder into the project.
+    pub fn copy(&self, folder: &Path) -> Result<()> {
+        let mut folders = vec![(folder.to_owned(), self.project.clone())];
+        while let Some((from, to)) = folders.pop() {
+            fs::create_dir_all(&to).at("create", &to)?;
+            for entry in fs::read_dir(&from).at("list", &from)? {
+                let entry = entry.at("list", &from)?;
+                let (source, target) = (entry.path(), to.join(entry.file_name()));
+                if source.is_dir() {
+                    folders.push((source, target));
+                } else {
+                    fs::copy(&source, &target).at("copy", source)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a file; `~/…` is below HOME, all else below the project. A JSON object that is there already is
     /// merged with the new one.
     pub fn put(&self, path: &str, text: &str, executable: bool) -> Result<()> {

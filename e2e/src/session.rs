@@ -70,7 +70,10 @@ pub struct Session<'a> {
     files: Vec<(String, String)>,
     env: BTreeMap<String, String>,
     path: Vec<PathBuf>,
+    prepare_path: Option<PathBuf>,
     args: Vec<String>,
+    without: Vec<String>,
+    folder: Option<PathBuf>,
     native_hooks: bool,
     rules: Vec<Rule>,
     prepare: Option<Prepare<'a>>,
@@ -87,11 +90,14 @@ impl<'a> Session<'a> {
             files: Vec::new(),
             env: BTreeMap::new(),
             path: Vec::new(),
+            prepare_path: None,
             args: Vec::new(),
+            without: Vec::new(),
+            folder: None,
             native_hooks: false,
             rules: Vec::new(),
             prepare: None,
-            timeout: Duration::from_secs(90),
+            timeout: Duration::from_secs(180),
         }
     }
 
@@ -115,6 +121,12 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// Copies a folder with all that is in it into the project.
+    pub fn project(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
     /// A variable; `@port@`, `@home@`, `@project@` and the like are filled in.
     pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.env.insert(name.to_owned(), value.into());
@@ -127,9 +139,27 @@ impl<'a> Session<'a> {
         self
     }
 
+    /// A folder that comes first of all in the PATH.
+    pub fn path_first(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.path.insert(0, folder.into());
+        self
+    }
+
+    /// A folder that comes first in the PATH of `prepare`, and is not in that of the client.
+    pub fn prepare_path(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.prepare_path = Some(folder.into());
+        self
+    }
+
     /// More arguments at the end of the client's command line.
     pub fn args(mut self, args: &[&str]) -> Self {
         self.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        self
+    }
+
+    /// Words that are left out of the client's command line.
+    pub fn without(mut self, args: &[String]) -> Self {
+        self.without.extend_from_slice(args);
         self
     }
 
@@ -175,10 +205,17 @@ impl<'a> Session<'a> {
         }
         self.put_files(&scratch, &fill)?;
         if let Some(prepare) = self.prepare.take() {
+            let path = scratch.env.get("PATH").cloned().unwrap_or_default();
+            if let Some(folder) = &self.prepare_path {
+                let longer = format!("{}:{path}", folder.display());
+                scratch.env.insert("PATH".to_owned(), longer);
+            }
             prepare(&scratch)?;
+            scratch.env.insert("PATH".to_owned(), path);
         }
 
         let mut argv = client.drive.argv.clone();
+        argv.retain(|word| !self.without.contains(word));
         argv.append(&mut self.args);
         let job = Job {
             port,
@@ -242,6 +279,9 @@ impl<'a> Session<'a> {
                     self.put(scratch, file, fill)?;
                 }
             }
+        }
+        if let Some(folder) = &self.folder {
+            scratch.copy(folder)?;
         }
         for (path, text) in &self.files {
             scratch.put(path, text, false)?;

@@ -59,12 +59,12 @@ pub fn smoke(lab: &Lab, client: &Client) -> Result<(Vec<Check>, Outcome)> {
         )
         .run()?;
     let checks = vec![
-        Check::new("session", session(&outcome)),
-        Check::new("file tools", file_tools(&outcome)),
-        Check::new("sub-agent", subagent(&outcome, client)),
-        Check::new("pre-tool hook", hook_fired(&outcome, client)),
-        Check::new("deny", denied(&outcome, client)),
-        Check::new("reason to model", reason(&outcome, client)),
+        Check::new("own hooks: session", session(&outcome)),
+        Check::new("own hooks: file tools", file_tools(&outcome)),
+        Check::new("own hooks: sub-agent", subagent(&outcome, client)),
+        Check::new("own hooks: before tool", hook_fired(&outcome, client)),
+        Check::new("own hooks: deny", denied(&outcome, client)),
+        Check::new("own hooks: deny reason", reason(&outcome, client)),
     ];
     Ok((checks, outcome))
 }

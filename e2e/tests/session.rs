@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhook_e2e::cache::Cache;
 use anyhook_e2e::client::{Client, Drive, Package, Pin};
+use anyhook_e2e::expect::Expect;
 use anyhook_e2e::hook::Rule;
 use anyhook_e2e::isolation::Isolation;
 use anyhook_e2e::scenario::{Scenario, Step};
@@ -59,6 +60,7 @@ fn client(script: &str) -> Client {
             version: "1".to_owned(),
         },
         folder: "/nonexistent".into(),
+        expect: Expect::default(),
     }
 }
 

@@ -1,0 +1,4 @@
+#!/bin/sh
+case $(cat) in
+*garbage.txt*) printf 'this is { no "JSON" \001\n' ;;
+esac

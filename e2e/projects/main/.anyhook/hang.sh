@@ -1,0 +1,4 @@
+#!/bin/sh
+case $(cat) in
+*hang.txt*) sleep 60 ;;
+esac

@@ -1,0 +1,124 @@
+//! Payloads that the recorder saw, beside those that the agents' folders keep: what changed in their shape since.
+//! Storing the new ones is done only when asked for.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhook_agents::Adapter;
+use serde_json::Value;
+
+use crate::error::{AtPath, Error, Result};
+use crate::session::Outcome;
+use crate::shape::Shape;
+
+/// What a payload is of: the client's event and tool.
+type Key = (String, Option<String>);
+
+/// Says how the payloads of a session differ from the stored ones, a line for each; with `store`, keeps those that
+/// do.
+pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>> {
+    let Some(adapter) = anyhook_agents::get(slug) else {
+        return Ok(Vec::new());
+    };
+    let folder = folder(slug);
+    let mut stored: BTreeMap<Key, Vec<Shape>> = BTreeMap::new();
+    for path in files(&folder)? {
+        let text = fs::read_to_string(&path).at("read", &path)?;
+        let payload: Value = serde_json::from_str(&text).map_err(|error| Error::Data {
+            path: path.clone(),
+            message: error.to_string(),
+        })?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let event = name.split('-').next().unwrap_or_default();
+        let shapes = stored.entry(key(adapter, event, &payload)).or_default();
+        shapes.push(Shape::of(&payload));
+    }
+    let mut said = Vec::new();
+    for call in &outcome.hooks {
+        let Some(payload) = call.payload() else {
+            continue;
+        };
+        let key = key(adapter, &call.event, &payload);
+        let name = name(&key);
+        let shape = Shape::of(&payload);
+        let known = stored.entry(key).or_default();
+        let changes = if known.is_empty() {
+            vec!["never captured before".to_owned()]
+        } else {
+            shape.differs_from(known)
+        };
+        if changes.is_empty() {
+            continue;
+        }
+        said.push(format!("{name}: {}", changes.join(", ")));
+        known.push(shape);
+        if store {
+            let path = folder.join(format!("{name}.json"));
+            fs::write(&path, scrubbed(&call.stdin, outcome)).at("write", path)?;
+        }
+    }
+    Ok(said)
+}
+
+fn folder(slug: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../crates/anyhook-agents/agents")
+        .join(slug)
+        .join("captures")
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).at("list", &folder)? {
+            let path = entry.at("list", &folder)?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn key(adapter: &Adapter, event: &str, payload: &Value) -> Key {
+    match adapter.decode(payload, Some(event)) {
+        Ok(decoded) => {
+            let tool = decoded.event.text("native_tool_name").map(str::to_owned);
+            (decoded.event.native_event, tool)
+        }
+        Err(_) => (event.to_owned(), None),
+    }
+}
+
+fn name((event, tool): &Key) -> String {
+    match tool {
+        Some(tool) => format!("{event}-{}", tool.replace(['/', '-'], "_")),
+        None => event.clone(),
+    }
+}
+
+/// The payload with the places of this machine replaced by those of nobody.
+fn scrubbed(text: &str, outcome: &Outcome) -> String {
+    let scratch = &outcome.scratch;
+    let mut text = text.to_owned();
+    for (path, stand_in) in [
+        (Some(scratch.project.as_path()), "/home/dev/proj"),
+        (Some(scratch.home.as_path()), "/home/dev"),
+        (scratch.run.parent(), "/tmp/dev"),
+    ] {
+        let Some(path) = path else { continue };
+        let path = path.to_string_lossy();
+        text = text.replace(path.as_ref(), stand_in);
+        // Some clients name folders after the project's path.
+        text = text.replace(&path.replace('/', "-"), &stand_in.replace('/', "-"));
+    }
+    text
+}

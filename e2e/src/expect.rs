@@ -1,0 +1,177 @@
+//! What is expected of a client (`clients/<slug>/expect.toml`): the events of a session, and what the client
+//! cannot do with the fact that it rests on. A check that fails as foretold is a *cannot*; one that holds against
+//! the foretelling fails, so that a client's new ability is noticed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhook_model::Record;
+use serde::Deserialize;
+
+use crate::client::read_toml;
+use crate::error::Result;
+use crate::report::{Check, Verdict};
+
+/// `clients/<slug>/expect.toml`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expect {
+    /// Why anyhook is not put into this client at all.
+    pub no_adapter: Option<String>,
+    pub install: Install,
+    /// A deny ends the whole run: each deny needs a session of its own.
+    pub deny_ends_run: bool,
+    /// Sub-agents have session ids of their own.
+    pub subagent_session: bool,
+    pub events: Events,
+    /// Steps whose tool has another canonical name than the step suggests; empty when hooks do not see it.
+    pub tools: BTreeMap<String, String>,
+    /// By the name of the check.
+    pub cannot: BTreeMap<String, Cannot>,
+    pub sabotage: Vec<Sabotage>,
+}
+
+/// How the bridge is put in place.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Install {
+    /// More words for `anyhook install`.
+    pub args: Vec<String>,
+    /// Words that are left out of the client's command line where the installation makes them needless.
+    pub instead_of: Vec<String>,
+}
+
+/// Events of the main session, by the client's own name, with the canonical one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Events {
+    pub always: BTreeMap<String, String>,
+    /// May come or not: they depend on time, or on what the client finds on the machine.
+    pub sometimes: BTreeMap<String, String>,
+    /// Come without a session id.
+    pub sessionless: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cannot {
+    /// The fact.
+    pub why: String,
+    /// The field that the journal must report as lost; none when the client never asks.
+    pub lost: Option<String>,
+}
+
+/// A rendering that is broken on purpose, and the checks that must then fail.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sabotage {
+    pub name: String,
+    /// In what the bridge answers.
+    pub answer: Option<Replace>,
+    /// In the file that the installation wrote.
+    pub installed: Option<ReplaceIn>,
+    pub red: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replace {
+    pub from: String,
+    pub to: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceIn {
+    /// Below the project.
+    pub file: String,
+    pub from: String,
+    pub to: String,
+}
+
+/// What a check found: nothing to say when it holds, else what was seen.
+pub type Finding = std::result::Result<(), String>;
+
+impl Expect {
+    pub fn read(folder: &Path) -> Result<Expect> {
+        read_toml(&folder.join("expect.toml"))
+    }
+
+    /// The verdict on a finding, in the light of what is expected. `records` show whether a loss was reported.
+    pub fn settle(&self, name: &'static str, finding: Finding, records: &[Record]) -> Check {
+        let verdict = match (finding, self.cannot.get(name)) {
+            (Ok(()), None) => Verdict::Passed,
+            (Err(seen), None) => Verdict::Failed(seen),
+            (Ok(()), Some(_)) => {
+                Verdict::failed("it holds now: take it out of `cannot` in expect.toml")
+            }
+            (Err(seen), Some(cannot)) => match &cannot.lost {
+                Some(field) if !is_reported(field, records) => Verdict::failed(format!(
+                    "{seen}, and the loss of `{field}` is not in the journal"
+                )),
+                _ => Verdict::Cannot(cannot.why.clone()),
+            },
+        };
+        Check::new(name, verdict)
+    }
+
+    /// The canonical tool of a step, `None` when hooks do not see the step.
+    pub fn tool(&self, role: &str) -> Option<&str> {
+        let usual = match role {
+            "shell" => "shell",
+            "write" => "file_write",
+            "read" => "file_read",
+            "edit" => "file_edit",
+            _ => return None,
+        };
+        let name = self.tools.get(role).map_or(usual, String::as_str);
+        (!name.is_empty()).then_some(name)
+    }
+}
+
+fn is_reported(field: &str, records: &[Record]) -> bool {
+    records
+        .iter()
+        .flat_map(|record| &record.lost)
+        .any(|loss| loss.field == field)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhook_model::Loss;
+
+    fn expect() -> Expect {
+        let cannot = |lost: Option<&str>| Cannot {
+            why: "so it is".to_owned(),
+            lost: lost.map(str::to_owned),
+        };
+        Expect {
+            cannot: [
+                ("mute".to_owned(), cannot(None)),
+                ("loss".to_owned(), cannot(Some("context"))),
+            ]
+            .into(),
+            ..Expect::default()
+        }
+    }
+
+    #[test]
+    fn an_ability_that_was_denied_fails() {
+        let check = expect().settle("mute", Ok(()), &[]);
+        assert!(matches!(check.verdict, Verdict::Failed(_)));
+        let check = expect().settle("mute", Err("seen".to_owned()), &[]);
+        assert_eq!(check.verdict, Verdict::Cannot("so it is".to_owned()));
+    }
+
+    #[test]
+    fn a_silent_loss_fails() {
+        let told = Record {
+            lost: vec![Loss::new("context", "no way")],
+            ..Record::default()
+        };
+        let check = |records: &[Record]| expect().settle("loss", Err("seen".to_owned()), records);
+        assert!(matches!(check(&[]).verdict, Verdict::Failed(_)));
+        assert!(matches!(check(&[told]).verdict, Verdict::Cannot(_)));
+    }
+}

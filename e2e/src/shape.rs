@@ -1,0 +1,113 @@
+//! The shape of a payload: which members it has, and of what kind. Values do not matter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// Kinds of value by path; `/items/[]/name` is a member of the objects in a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shape(BTreeMap<String, BTreeSet<&'static str>>);
+
+impl Shape {
+    pub fn of(value: &Value) -> Shape {
+        let mut shape = Shape::default();
+        shape.add("", value);
+        shape
+    }
+
+    fn add(&mut self, path: &str, value: &Value) {
+        self.0
+            .entry(path.to_owned())
+            .or_default()
+            .insert(kind(value));
+        match value {
+            Value::Object(members) => {
+                for (key, member) in members {
+                    self.add(&format!("{path}/{key}"), member);
+                }
+            }
+            Value::Array(items) => {
+                for item in items {
+                    self.add(&format!("{path}/[]"), item);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What this payload has that none of the others had, and what all of them had and it has not.
+    pub fn differs_from(&self, others: &[Shape]) -> Vec<String> {
+        let mut said = Vec::new();
+        for (path, kinds) in &self.0 {
+            let known: BTreeSet<&str> = others
+                .iter()
+                .filter_map(|other| other.0.get(path))
+                .flatten()
+                .copied()
+                .collect();
+            if known.is_empty() {
+                // Its members are new with it.
+                let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                if others.iter().any(|other| other.0.contains_key(parent)) {
+                    said.push(format!("new `{path}` ({})", join(kinds)));
+                }
+            } else if let Some(kind) = kinds.iter().find(|kind| !known.contains(*kind)) {
+                said.push(format!("`{path}` is {kind}, was {}", join(&known)));
+            }
+        }
+        let Some((first, rest)) = others.split_first() else {
+            return said;
+        };
+        for path in first.0.keys() {
+            let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+            if rest.iter().all(|other| other.0.contains_key(path))
+                && !self.0.contains_key(path)
+                && self.0.contains_key(parent)
+            {
+                said.push(format!("gone `{path}`"));
+            }
+        }
+        said
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn join(kinds: &BTreeSet<&str>) -> String {
+    kinds.iter().copied().collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn new_gone_and_changed_members_are_told() {
+        let old = [
+            Shape::of(&json!({"a": 1, "b": {"c": "x"}, "e": [{"f": 1}], "only": 1})),
+            Shape::of(&json!({"a": null, "b": {"c": "x"}, "e": []})),
+        ];
+        let new = Shape::of(&json!({"a": 2, "b": {"c": 3}, "d": {"x": 1}, "e": [{"f": 2}]}));
+        assert_eq!(
+            new.differs_from(&old),
+            ["`/b/c` is a number, was a text", "new `/d` (an object)"]
+        );
+        let less = Shape::of(&json!({"a": 2, "e": [], "only": 2}));
+        assert_eq!(less.differs_from(&old), ["gone `/b`"]);
+        assert!(
+            Shape::of(&json!({"a": 1, "b": {"c": ""}, "e": []}))
+                .differs_from(&old)
+                .is_empty()
+        );
+    }
+}
