@@ -1,5 +1,5 @@
 //! One event under one agent, without the agent: hooks run for real, the answer
-//! is what the agent would get. Nothing is recorded, and no event counts as
+//! is what the agent would get. No event is recorded, and none counts as
 //! delivered before.
 
 use anyhook_agents::respond::RenderOptions;

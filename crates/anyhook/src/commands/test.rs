@@ -17,8 +17,9 @@ use crate::trial::Trial;
 
 /// Run the hooks on a made event, and show what each agent would be told and do
 ///
-/// The hooks run for real, with this folder as the project; nothing is recorded
-/// and no agent is needed. Exits with 1 when a hook fails or may not run.
+/// The hooks run for real, with this folder as the project, and no agent is
+/// needed. Nothing is recorded but the end of a hook that is detached. Exits
+/// with 1 when a hook fails or may not run.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook test --input '{\"command\": \"rm -rf /\"}'\n  \
