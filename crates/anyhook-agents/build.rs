@@ -56,14 +56,28 @@ fn main() {
             &agent.id, slug,
             "agents/{slug}/agent.toml: `id` must be the folder's name"
         );
-        let whole = Path::new(&out).join(format!("{slug}.whole"));
-        fs::write(&whole, postcard::to_allocvec(&agent).unwrap()).unwrap();
-        let run = Path::new(&out).join(format!("{slug}.run"));
-        fs::write(
-            &run,
-            postcard::to_allocvec(&agent.clone().for_run()).unwrap(),
-        )
-        .unwrap();
+        let keep = |name: &str, bytes: Vec<u8>| {
+            let path = Path::new(&out).join(format!("{slug}.{name}"));
+            fs::write(&path, bytes).unwrap();
+            format!("include_bytes!({:?})", path.display().to_string())
+        };
+        let whole = keep("whole", postcard::to_allocvec(&agent).unwrap());
+        let for_run = agent.clone().for_run();
+        let run = keep("run", postcard::to_allocvec(&for_run).unwrap());
+        let (core, parts) = for_run.apart();
+        let core = keep("core", postcard::to_allocvec(&core).unwrap());
+        let mut events = String::new();
+        for (index, part) in parts.iter().enumerate() {
+            let bytes = keep(&index.to_string(), postcard::to_allocvec(part).unwrap());
+            let event = &part.0;
+            let names: Vec<String> = std::iter::once(&event.native)
+                .chain(&event.payload_name)
+                .chain(&event.aliases)
+                .map(|name| format!("{name:?}"))
+                .collect();
+            write!(events, "(&[{}], {bytes}), ", names.join(", ")).unwrap();
+        }
+        let event_at = agent.payload.event_at.as_deref().unwrap_or_default();
 
         let quirks_path = agents.join(slug).join("quirks.rs");
         println!("cargo::rerun-if-changed={}", quirks_path.display());
@@ -86,10 +100,8 @@ fn main() {
             .collect();
         writeln!(
             list,
-            "Raw {{ slug: {slug:?}, aliases: &[{}], whole: include_bytes!({:?}), run: include_bytes!({:?}), quirks: {quirks} }},",
+            "Raw {{ slug: {slug:?}, aliases: &[{}], whole: {whole}, run: {run}, core: {core}, events: &[{events}], event_at: {event_at:?}, quirks: {quirks} }},",
             aliases.join(", "),
-            whole.display().to_string(),
-            run.display().to_string(),
         )
         .unwrap();
     }

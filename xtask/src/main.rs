@@ -10,6 +10,7 @@ mod bench;
 mod docs;
 mod run;
 mod suite;
+mod tidy;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

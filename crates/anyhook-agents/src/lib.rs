@@ -44,6 +44,12 @@ pub(crate) struct Raw {
     whole: &'static [u8],
     /// What the dispatcher needs of it.
     run: &'static [u8],
+    /// The same without events and answers.
+    core: &'static [u8],
+    /// Names of an event (its own first), and it with its answer.
+    events: &'static [(&'static [&'static str], &'static [u8])],
+    /// Where a payload says its event; empty: it does not.
+    event_at: &'static str,
     quirks: &'static dyn Quirks,
 }
 
@@ -92,6 +98,82 @@ pub fn get_for_run(name: &str) -> Option<&'static Adapter> {
     read(&CELLS, name, |raw| raw.run)
 }
 
+/// An agent that was found and not read yet: one call needs one event of it.
+#[derive(Clone, Copy)]
+pub struct Caller {
+    index: usize,
+    raw: &'static Raw,
+}
+
+/// The agent that calls, by slug or alias.
+pub fn caller(name: &str) -> Option<Caller> {
+    let index = position(name)?;
+    let raw = generated::RAW.get(index)?;
+    Some(Caller { index, raw })
+}
+
+impl Caller {
+    pub fn slug(self) -> &'static str {
+        self.raw.slug
+    }
+
+    /// What is needed to understand a payload and to answer it.
+    pub fn for_payload(
+        self,
+        payload: &serde_json::Value,
+        hint: Option<&str>,
+    ) -> Option<&'static Adapter> {
+        let told = self.raw.quirks.event_name(payload);
+        let at = self.raw.event_at;
+        let said = || {
+            (!at.is_empty())
+                .then(|| payload.pointer(at)?.as_str())
+                .flatten()
+        };
+        match told.as_deref().or_else(said).or(hint) {
+            Some(event) => self.for_event(event),
+            None => get_for_run(self.raw.slug),
+        }
+    }
+
+    /// What is needed for one native event; for a strange one, everything.
+    pub fn for_event(self, name: &str) -> Option<&'static Adapter> {
+        static CELLS: OnceLock<Vec<OnceLock<Vec<OnceLock<Option<Adapter>>>>>> = OnceLock::new();
+        let events = self.raw.events;
+        let own = events
+            .iter()
+            .position(|(names, _)| names.first() == Some(&name));
+        let Some(at) = own.or_else(|| events.iter().position(|(names, _)| names.contains(&name)))
+        else {
+            return get_for_run(self.raw.slug);
+        };
+        let agents = CELLS.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
+        let cells = agents
+            .get(self.index)?
+            .get_or_init(|| events.iter().map(|_| OnceLock::new()).collect());
+        let (_, bytes) = events.get(at)?;
+        cells
+            .get(at)?
+            .get_or_init(|| {
+                let mut spec: Agent = postcard::from_bytes(self.raw.core).ok()?;
+                let (event, answer): spec::EventPart = postcard::from_bytes(bytes).ok()?;
+                spec.events.push(event);
+                spec.answers.extend(answer);
+                Some(Adapter {
+                    spec,
+                    quirks: self.raw.quirks,
+                })
+            })
+            .as_ref()
+    }
+}
+
+fn position(name: &str) -> Option<usize> {
+    generated::RAW
+        .iter()
+        .position(|raw| raw.slug == name || raw.aliases.contains(&name))
+}
+
 type Cells = OnceLock<Vec<OnceLock<Option<Adapter>>>>;
 
 fn read(
@@ -99,9 +181,7 @@ fn read(
     name: &str,
     bytes: impl Fn(&Raw) -> &'static [u8],
 ) -> Option<&'static Adapter> {
-    let index = generated::RAW
-        .iter()
-        .position(|raw| raw.slug == name || raw.aliases.contains(&name))?;
+    let index = position(name)?;
     let cells = cells.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
     let raw = generated::RAW.get(index)?;
     cells

@@ -151,7 +151,29 @@ pub struct Agent {
     pub hazards: Vec<Hazard>,
 }
 
+/// One event and the way to answer it, by name.
+pub type EventPart = (Event, Option<(Str, AnswerProfile)>);
+
 impl Agent {
+    /// The agent without events and answers, and each event with its answer:
+    /// a call of the dispatcher needs one of them.
+    #[must_use]
+    pub fn apart(mut self) -> (Self, Vec<EventPart>) {
+        let answers = std::mem::take(&mut self.answers);
+        let parts = std::mem::take(&mut self.events)
+            .into_iter()
+            .map(|event| {
+                let answer = event
+                    .answer
+                    .as_ref()
+                    .and_then(|name| answers.get_key_value(name));
+                let answer = answer.map(|(name, profile)| (name.clone(), profile.clone()));
+                (event, answer)
+            })
+            .collect();
+        (self, parts)
+    }
+
     /// Without what only people, configs and chores need: the dispatcher reads
     /// this at every tool call.
     #[must_use]

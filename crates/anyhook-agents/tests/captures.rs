@@ -119,3 +119,25 @@ fn tool_calls_name_their_tool_and_input() {
         }
     }
 }
+
+/// The dispatcher reads only the part of a table that one event needs; that
+/// part must say the same as the whole.
+#[test]
+fn a_part_of_the_table_says_what_the_whole_says() {
+    for (adapter, path) in captures() {
+        let payload: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let hint = hint(&path);
+        let whole = adapter.decode(&payload, Some(&hint)).unwrap().event;
+        let caller = anyhook_agents::caller(&adapter.spec.id).unwrap();
+        let part = caller.for_payload(&payload, Some(&hint)).unwrap();
+        let event = part.decode(&payload, Some(&hint)).unwrap().event;
+        assert_eq!(event, whole, "{}", path.display());
+        let response = anyhook_model::HookResponse::deny("no");
+        let render = |adapter: &Adapter| {
+            let rendered = adapter.render(&event, &response, Default::default());
+            (rendered.stdout, rendered.stderr, rendered.exit, rendered.lost)
+        };
+        let again = caller.for_event(&event.native_event).unwrap();
+        assert_eq!(render(again), render(adapter), "{}", path.display());
+    }
+}

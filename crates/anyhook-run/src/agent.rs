@@ -41,12 +41,14 @@ pub trait Agent {
 pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
     match name {
         Some("canonical") => Ok((Box::new(Canonical), "named".to_owned())),
-        Some(name) => match anyhook_agents::get_for_run(name) {
-            Some(adapter) => Ok((Box::new(Caller(adapter)), "named".to_owned())),
+        Some(name) => match anyhook_agents::caller(name) {
+            Some(caller) => Ok((Box::new(Caller(caller)), "named".to_owned())),
             None => Err(format!("there is no agent `{name}`")),
         },
-        None => match native::detect(payload) {
-            Some((adapter, why)) => Ok((Box::new(Caller(adapter)), why)),
+        None => match native::detect(payload)
+            .and_then(|(adapter, why)| Some((anyhook_agents::caller(&adapter.spec.id)?, why)))
+        {
+            Some((caller, why)) => Ok((Box::new(Caller(caller)), why)),
             None => Err("which agent calls cannot be told: `--agent NAME`".to_owned()),
         },
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhook_agents::respond::APPROVE;
 use anyhook_model::answer::Stdout;
 use anyhook_model::decide::settle;
 use anyhook_model::{
@@ -123,6 +124,11 @@ impl Said {
                 "updated_input",
                 "the call has several parts, of which one alone cannot be changed",
             ));
+        }
+        if there.decision.is_none() {
+            // A grant for one part is no grant for the whole.
+            here.decision = None;
+            here.metadata.shift_remove(APPROVE);
         }
         if there.goes_on == Some(false) {
             here.goes_on = Some(false);

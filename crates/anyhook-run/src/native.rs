@@ -13,12 +13,18 @@ use serde_json::Value;
 use crate::agent::{Agent, Decoded, Rendered};
 use crate::dialect::{Dialect, Payload, Read};
 
-/// An agent that calls.
-pub struct Caller(pub &'static Adapter);
+/// An agent that calls. Of its table only what the event at hand needs is read.
+pub struct Caller(pub anyhook_agents::Caller);
+
+impl Caller {
+    fn adapter(&self, native_event: &str) -> Option<&'static Adapter> {
+        self.0.for_event(native_event)
+    }
+}
 
 impl Agent for Caller {
     fn slug(&self) -> &str {
-        &self.0.spec.id
+        self.0.slug()
     }
 
     fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String> {
@@ -27,8 +33,9 @@ impl Agent for Caller {
         let start = text.find('{').unwrap_or_default();
         let json: Value = serde_json::from_str(text.get(start..).unwrap_or_default())
             .map_err(|error| format!("the payload is not JSON: {error}"))?;
-        let decoded = self
-            .0
+        let adapter = self.0.for_payload(&json, event);
+        let adapter = adapter.ok_or("the agent's table cannot be read")?;
+        let decoded = adapter
             .decode(&json, event)
             .map_err(|error| error.to_string())?;
         let mut event = decoded.event;
@@ -44,13 +51,16 @@ impl Agent for Caller {
     }
 
     fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered {
+        let Some(adapter) = self.adapter(&event.native_event) else {
+            return Rendered::default();
+        };
         let can_ask =
-            can_ask && (response.decision != Some(Decision::Ask) || somebody_is_there(self.0));
+            can_ask && (response.decision != Some(Decision::Ask) || somebody_is_there(adapter));
         let options = RenderOptions {
             can_ask,
             ..RenderOptions::default()
         };
-        let rendered = self.0.render(event, response, options);
+        let rendered = adapter.render(event, response, options);
         Rendered {
             answer: Answer {
                 stdout: rendered.stdout,
@@ -63,7 +73,7 @@ impl Agent for Caller {
 
     fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer {
         let event = HookEvent {
-            source: self.0.spec.id.to_string(),
+            source: self.0.slug().to_owned(),
             native_event: event.unwrap_or_default().to_owned(),
             ..HookEvent::default()
         };
