@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, demo, doctor, explain, init, install, man, registries,
-    run, schema, status, test, trust, uninstall, validate,
+    agents, codex, completions, convert, demo, doctor, emit, explain, init, install, man,
+    openhook, registries, run, schema, status, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -40,6 +40,8 @@ enum Command {
     Explain(explain::Args),
     Test(test::Args),
     Run(run::Args),
+    Emit(emit::Args),
+    Openhook(openhook::Args),
     Codex(codex::Args),
     Events(registries::Events),
     Tools(registries::Tools),
@@ -87,6 +89,8 @@ pub fn main() -> ExitCode {
         Command::Trust(args) => trust::run(&args, &terminal),
         Command::Untrust(args) => trust::untrust(&args, &terminal),
         Command::Demo(args) => demo::run(&args, &terminal),
+        Command::Emit(args) => emit::run(&args, &terminal),
+        Command::Openhook(args) => openhook::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),

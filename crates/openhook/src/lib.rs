@@ -98,4 +98,4 @@ pub use schema::{bundle, schema, schema_names};
 pub use time::{TimeError, Timestamp};
 pub use trace::TraceRecord;
 pub use uri::{file_path, file_uri, is_uri};
-pub use validate::validate;
+pub use validate::{validate, validate_text};

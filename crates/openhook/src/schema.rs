@@ -58,7 +58,8 @@ pub fn schema_names() -> impl Iterator<Item = &'static str> {
     SCHEMAS.iter().map(|(name, _)| *name)
 }
 
-/// The schema of the envelope with those of `data` inside it, under `$defs`.
+/// The schema of the envelope, with all others inside it under `$defs`: those
+/// of `data`, and that of discovery files as `#/$defs/discovery`.
 pub fn bundle() -> Value {
     let mut parts = SCHEMAS.iter().map(|(name, text)| {
         let schema: Value = serde_json::from_str(text).unwrap_or_default();
@@ -66,7 +67,6 @@ pub fn bundle() -> Value {
     });
     let mut envelope = parts.next().map(|(_, schema)| schema).unwrap_or_default();
     let defs: serde_json::Map<String, Value> = parts
-        .filter(|(name, _)| *name != "discovery")
         .map(|(name, schema)| (name.to_owned(), schema))
         .collect();
     if let Value::Object(map) = &mut envelope {

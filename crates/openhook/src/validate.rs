@@ -87,6 +87,19 @@ pub fn validate(envelope: &Value) -> Vec<Finding> {
     findings
 }
 
+/// The same for text; what is not JSON has one finding, with its place.
+///
+/// ```
+/// let findings = openhook::validate_text("{\"openhook\": ");
+/// assert_eq!((findings.len(), findings[0].code), (1, "syntax"));
+/// ```
+pub fn validate_text(json: &str) -> Vec<Finding> {
+    match serde_json::from_str(json) {
+        Ok(envelope) => validate(&envelope),
+        Err(error) => vec![Finding::syntax(&error)],
+    }
+}
+
 fn required<'a>(
     map: &'a Map<String, Value>,
     name: &str,
