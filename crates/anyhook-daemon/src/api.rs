@@ -1,12 +1,11 @@
 //! What can be asked: events, one event, sessions, one session, statistics, metrics.
 
-use anyhook_store::{EventFilter, Page, PageQuery, StoreError, micros};
+use anyhook_store::{EventFilter, Page, PageQuery, StoreError};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -77,26 +76,8 @@ impl Params {
     }
 }
 
-/// A date and time, or how long ago: `90s`, `15m`, `2h`, `7d`, `4w`.
 fn moment(text: &str) -> Result<i64, Refusal> {
-    if let Some(time) = micros(text) {
-        return Ok(time);
-    }
-    let ago = || {
-        let unit = text.chars().last()?;
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3600,
-            'd' => 86_400,
-            'w' => 604_800,
-            _ => return None,
-        };
-        let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|n| *n >= 0)?;
-        let back = count.checked_mul(seconds)?.checked_mul(1_000_000)?;
-        Timestamp::now().as_microsecond().checked_sub(back)
-    };
-    ago().ok_or_else(|| {
+    anyhook_store::moment(text).ok_or_else(|| {
         Refusal::bad(
             "time",
             format!(

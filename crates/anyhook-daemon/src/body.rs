@@ -50,11 +50,16 @@ pub(crate) async fn read(
 }
 
 pub(crate) async fn json(request: Request<Body>, limits: &Limits) -> Result<Value, Refusal> {
+    parse(&json_bytes(request, limits).await?)
+}
+
+/// A body that says it is JSON; nobody has looked yet.
+pub(crate) async fn json_bytes(request: Request<Body>, limits: &Limits) -> Result<Bytes, Refusal> {
     let (kind, bytes) = read(request, limits).await?;
     if kind != Kind::Json {
         return Err(wrong_type());
     }
-    parse(&bytes)
+    Ok(bytes)
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Refusal> {

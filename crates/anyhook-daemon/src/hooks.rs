@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::app::App;
@@ -21,6 +22,11 @@ use crate::wrapper::{self, Form};
 pub const EXIT_HEADER: HeaderName = HeaderName::from_static("x-anyhook-exit-code");
 /// What a dispatcher should write to its standard error, percent-encoded UTF-8.
 pub const STDERR_HEADER: HeaderName = HeaderName::from_static("x-anyhook-stderr");
+
+/// Where a dispatcher was started, percent-encoded UTF-8.
+pub const CWD_HEADER: HeaderName = HeaderName::from_static("x-anyhook-cwd");
+/// `1`: a dispatcher knows that nobody can be asked.
+pub const UNATTENDED_HEADER: HeaderName = HeaderName::from_static("x-anyhook-unattended");
 
 /// Some clients give up on lines of 64 KiB, and encoding may triple the text.
 const STDERR_LIMIT: usize = 16 * 1024;
@@ -50,36 +56,90 @@ pub(crate) async fn post(
             ),
         )
     })?;
-    let body = body::json(request, &app.limits).await?;
-    let Value::Object(body) = body else {
+    let caller = Caller::of(request.headers());
+    let bytes = body::json_bytes(request, &app.limits).await?;
+    let call = if is_wrapped(&bytes)? {
+        wrapped(&app, slug, &name, &bytes)?
+    } else {
+        Call {
+            request: HookRequest {
+                agent: slug,
+                event: params.event,
+                payload: bytes.into(),
+                ..HookRequest::default()
+            },
+            form: None,
+        }
+    };
+    call.of(caller).answer(&app, begun).await
+}
+
+/// What a dispatcher says of itself.
+struct Caller {
+    cwd: Option<String>,
+    unattended: bool,
+}
+
+impl Caller {
+    fn of(headers: &HeaderMap) -> Self {
+        let text = |name| {
+            let value: Option<&HeaderValue> = headers.get(name);
+            value.and_then(|value| value.to_str().ok())
+        };
+        Self {
+            cwd: text(CWD_HEADER).and_then(percent_decoded),
+            unattended: text(UNATTENDED_HEADER).is_some_and(|value| value != "0"),
+        }
+    }
+}
+
+/// Whether a body is the seed's wrapper, by its keys alone: a native payload is
+/// read once, by its adapter.
+fn is_wrapped(bytes: &[u8]) -> Result<bool, Refusal> {
+    #[derive(Deserialize)]
+    struct Keys {
+        hook_type: Option<IgnoredAny>,
+        input_data: Option<IgnoredAny>,
+    }
+    // A list would read as a struct, too; and what is skipped is not looked at, so
+    // whether it is text is asked here.
+    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
+    if is_object
+        && let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(keys) = serde_json::from_str::<Keys>(text)
+    {
+        return Ok(keys.hook_type.is_some() && keys.input_data.is_some());
+    }
+    match body::parse(bytes)? {
+        Value::Object(body) => {
+            Ok(body.contains_key("hook_type") && body.contains_key("input_data"))
+        }
+        _ => Err(Refusal::bad("shape", "the body must be a JSON object")),
+    }
+}
+
+fn wrapped(app: &App, slug: String, name: &str, bytes: &[u8]) -> Result<Call, Refusal> {
+    let Value::Object(body) = body::parse(bytes)? else {
         return Err(Refusal::bad("shape", "the body must be a JSON object"));
     };
-    let call = match wrapper::unwrap(&body) {
-        Some(wrapped) => {
-            if let Some(source) = &wrapped.source
-                && app.slug(source).is_some_and(|other| other != slug)
-            {
-                return Err(Refusal::bad(
-                    "source",
-                    format!("the body says source `{source}`, the path says `{name}`"),
-                ));
-            }
-            match wrapper::form(&slug) {
-                Some(form) => {
-                    let (event, payload) = form.native(wrapped);
-                    Call::new(slug, Some(event), payload, Some(form))
-                }
-                None => Call::new(
-                    slug,
-                    Some(wrapped.hook_type),
-                    Value::Object(wrapped.input),
-                    None,
-                ),
-            }
-        }
-        None => Call::new(slug, params.event, Value::Object(body), None),
+    let Some(wrapped) = wrapper::unwrap(&body) else {
+        return Ok(Call::new(slug, None, &Value::Object(body), None));
     };
-    call.answer(&app, begun).await
+    if let Some(source) = &wrapped.source
+        && app.slug(source).is_some_and(|other| other != slug)
+    {
+        return Err(Refusal::bad(
+            "source",
+            format!("the body says source `{source}`, the path says `{name}`"),
+        ));
+    }
+    Ok(if let Some(form) = wrapper::form(&slug) {
+        let (event, payload) = form.native(wrapped);
+        Call::new(slug, Some(event), &payload, Some(form))
+    } else {
+        let payload = Value::Object(wrapped.input);
+        Call::new(slug, Some(wrapped.hook_type), &payload, None)
+    })
 }
 
 struct Call {
@@ -88,15 +148,22 @@ struct Call {
 }
 
 impl Call {
-    fn new(agent: String, event: Option<String>, payload: Value, form: Option<Form>) -> Self {
+    fn new(agent: String, event: Option<String>, payload: &Value, form: Option<Form>) -> Self {
         Self {
             request: HookRequest {
                 agent,
                 event,
-                payload,
+                payload: payload.to_string().into_bytes(),
+                ..HookRequest::default()
             },
             form,
         }
+    }
+
+    fn of(mut self, caller: Caller) -> Self {
+        self.request.cwd = caller.cwd;
+        self.request.unattended = caller.unattended;
+        self
     }
 
     async fn answer(self, app: &App, begun: Instant) -> Result<Response, Refusal> {
@@ -143,7 +210,7 @@ fn keep(app: &App, reply: &HookReply) {
 /// Standard output, byte for byte.
 fn native(reply: HookReply) -> Response {
     let answer = reply.answer;
-    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&answer.stdout).is_ok();
+    let is_json = serde_json::from_str::<IgnoredAny>(&answer.stdout).is_ok();
     let mut headers = headers(answer.exit, &answer.stderr);
     let kind = if is_json || answer.stdout.is_empty() {
         "application/json"
@@ -182,4 +249,19 @@ fn percent_encoded(text: &str) -> String {
         }
     }
     encoded
+}
+
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
 }

@@ -3,7 +3,6 @@
 //! The daemon knows no agent and runs no hook; whoever embeds it brings both.
 
 use anyhook_model::{Answer, HookEvent, HookResponse, Record};
-use serde_json::Value;
 
 /// An agent as callers may spell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,13 +12,18 @@ pub struct AgentName {
 }
 
 /// One call of an agent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HookRequest {
     /// The agent's slug.
     pub agent: String,
     /// The agent's own name of the event, where the payload does not say it.
     pub event: Option<String>,
-    pub payload: Value,
+    /// A JSON object.
+    pub payload: Vec<u8>,
+    /// Where the caller works, where the payload does not say it.
+    pub cwd: Option<String>,
+    /// The caller knows that there is nobody to ask.
+    pub unattended: bool,
 }
 
 /// What came of it.

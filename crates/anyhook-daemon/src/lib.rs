@@ -24,7 +24,7 @@ pub mod wrapper;
 
 pub use config::{Config, DEFAULT_PORT, JournalSource, Limits};
 pub use guard::Access;
-pub use hooks::{EXIT_HEADER, STDERR_HEADER};
+pub use hooks::{CWD_HEADER, EXIT_HEADER, STDERR_HEADER, UNATTENDED_HEADER};
 pub use host::{AgentName, HookHost, HookReply, HookRequest};
 pub use ingest::MACHINE_HEADER;
 pub use routes::{ROUTES, Route};

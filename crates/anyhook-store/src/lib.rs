@@ -12,10 +12,12 @@ pub mod openhook;
 mod postgres;
 mod query;
 mod row;
+pub mod scan;
 mod sql;
 mod sqlite;
 mod stats;
 mod store;
+mod tally;
 
 pub use backend::{Mark, Wake, Watch};
 pub use error::{Result, StoreError};
@@ -25,6 +27,6 @@ pub use query::{
     Latency, OverTime, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery, Retention, SessionDetail,
     SessionSummary, Stats,
 };
-pub use row::{EventRow, RunRow, micros, rfc3339, unified_type};
+pub use row::{EventRow, RunRow, micros, moment, rfc3339, seconds, unified_type};
 pub use sqlite::SqliteStore;
 pub use store::{Store, open};

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Result, StoreError};
+use crate::row::{EventRow, fold};
 
 pub const PAGE_DEFAULT: usize = 100;
 pub const PAGE_MAX: usize = 1000;
@@ -25,6 +26,35 @@ pub struct EventFilter {
     pub until_us: Option<i64>,
     /// Found anywhere in the event, whatever its case.
     pub text: Option<String>,
+}
+
+impl EventFilter {
+    /// What the databases are asked in SQL.
+    pub fn matches(&self, row: &EventRow) -> bool {
+        let is = |wanted: &Option<String>, has: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| has == Some(wanted))
+        };
+        let named = self.event.as_deref().is_none_or(|event| {
+            row.event == event || row.unified == event || row.native_event.as_deref() == Some(event)
+        });
+        let decided = match self.decision.as_deref() {
+            Some("none") => row.decision.is_none(),
+            Some(decision) => row.decision.as_deref() == Some(decision),
+            None => true,
+        };
+        named
+            && decided
+            && is(&self.agent, Some(&row.agent))
+            && is(&self.session, row.session_id.as_deref())
+            && is(&self.tool, row.tool.as_deref())
+            && is(&self.machine, row.machine.as_deref())
+            && self.since_us.is_none_or(|since| row.time_us >= since)
+            && self.until_us.is_none_or(|until| row.time_us < until)
+            && self
+                .text
+                .as_deref()
+                .is_none_or(|text| row.text.contains(&fold(text)))
+    }
 }
 
 /// A page of something, newest first.

@@ -6,6 +6,8 @@ use anyhook_model::{Record, event::field};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::query::EventSummary;
+
 const ID_LIMIT: usize = 256;
 const NAME_LIMIT: usize = 512;
 const DETAIL_LIMIT: usize = 400;
@@ -100,6 +102,29 @@ impl EventRow {
         })
     }
 
+    /// As a timeline shows it.
+    pub fn summary(&self, seq: i64) -> EventSummary {
+        EventSummary {
+            seq,
+            id: self.id.clone(),
+            time: rfc3339(self.time_us),
+            kind: self.kind.clone(),
+            agent: self.agent.clone(),
+            event: self.event.clone(),
+            unified: self.unified.clone(),
+            native_event: self.native_event.clone(),
+            session_id: self.session_id.clone(),
+            machine: self.machine.clone(),
+            cwd: self.cwd.clone(),
+            tool: self.tool.clone(),
+            detail: self.detail.clone(),
+            decision: self.decision.clone(),
+            reason: self.reason.clone(),
+            duration_ms: self.duration_ms,
+            hooks: i64::try_from(self.runs.len()).unwrap_or(i64::MAX),
+        }
+    }
+
     /// What this row weighs, for retention by size.
     pub fn bytes(&self) -> i64 {
         const ROW: usize = 256;
@@ -114,6 +139,30 @@ pub fn micros(text: &str) -> Option<i64> {
     text.parse::<Timestamp>()
         .ok()
         .map(Timestamp::as_microsecond)
+}
+
+/// A date and time, or how long ago (`90s`, `15m`, `2h`, `7d`, `4w`), in microseconds of the epoch.
+pub fn moment(text: &str) -> Option<i64> {
+    if let Some(time) = micros(text) {
+        return Some(time);
+    }
+    let back = seconds(text)?.checked_mul(1_000_000)?;
+    Timestamp::now().as_microsecond().checked_sub(back)
+}
+
+/// A length of time: `90s`, `15m`, `2h`, `7d`, `4w`.
+pub fn seconds(text: &str) -> Option<i64> {
+    let unit = text.chars().last()?;
+    let each = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
+    };
+    let count: i64 = text.strip_suffix(unit)?.parse().ok()?;
+    count.checked_mul(each).filter(|length| *length >= 0)
 }
 
 pub fn rfc3339(time_us: i64) -> String {

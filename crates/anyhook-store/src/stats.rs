@@ -7,8 +7,8 @@ use crate::row::rfc3339;
 use crate::sql::{Cells, LATENCY, Statement, count_if};
 use crate::store::counts;
 
-const BUCKETS_MAX: usize = 500;
-const HOOKS_MAX: i64 = 200;
+pub(crate) const BUCKETS_MAX: usize = 500;
+pub(crate) const HOOKS_MAX: i64 = 200;
 
 pub(crate) fn collect<B: Backend + ?Sized>(
     backend: &B,
@@ -160,7 +160,7 @@ fn over_time<B: Backend + ?Sized>(
 }
 
 /// The smallest round width that needs no more than `buckets`.
-fn width(span_us: i64, buckets: i64) -> i64 {
+pub(crate) fn width(span_us: i64, buckets: i64) -> i64 {
     const ROUND: [i64; 14] = [
         1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 604_800,
     ];

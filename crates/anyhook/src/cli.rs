@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    agents, codex, completions, convert, demo, doctor, emit, explain, init, install, man,
-    openhook, registries, run, schema, status, test, trust, uninstall, validate,
+    agents, codex, completions, convert, demo, doctor, emit, explain, init, install, log, man,
+    openhook, registries, replay, run, schema, serve, ship, stats, status, tail, test, trust,
+    uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -43,6 +44,12 @@ enum Command {
     Emit(emit::Args),
     Openhook(openhook::Args),
     Codex(codex::Args),
+    Serve(serve::Args),
+    Ship(ship::Args),
+    Log(log::Args),
+    Tail(tail::Args),
+    Stats(stats::Args),
+    Replay(replay::Args),
     Events(registries::Events),
     Tools(registries::Tools),
     Capabilities(registries::Capabilities),
@@ -93,6 +100,12 @@ pub fn main() -> ExitCode {
         Command::Openhook(args) => openhook::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
+        Command::Serve(args) => serve::run(&args, &terminal),
+        Command::Ship(args) => ship::run(&args, &terminal),
+        Command::Log(args) => log::run(&args, &terminal),
+        Command::Tail(args) => tail::run(&args, &terminal),
+        Command::Stats(args) => stats::run(&args, &terminal),
+        Command::Replay(args) => replay::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),

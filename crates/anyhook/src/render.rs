@@ -59,6 +59,15 @@ impl Terminal {
         self.text(&format!("{text}\n"));
     }
 
+    /// A line for whoever follows; `false` when nobody reads any more.
+    pub fn try_line(&self, text: &str) -> bool {
+        let mut out = self.out.lock();
+        let line = format!("{text}\n");
+        out.write_all(line.as_bytes())
+            .and_then(|()| out.flush())
+            .is_ok()
+    }
+
     /// One document, indented.
     pub fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
         self.line(&serde_json::to_string_pretty(value)?);

@@ -56,7 +56,8 @@ impl HookHost for FakeHost {
         record.decision = response.decision;
         record.response = response.clone();
         record.event.native_event = request.event.clone().unwrap_or_default();
-        if let Some(session) = request.payload.get("session_id").and_then(Value::as_str) {
+        let payload: Value = serde_json::from_slice(&request.payload).unwrap();
+        if let Some(session) = payload.get("session_id").and_then(Value::as_str) {
             record.event.session_id = Some(session.to_owned());
         }
         if let Some(dir) = &self.journal {

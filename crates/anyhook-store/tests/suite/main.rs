@@ -50,6 +50,7 @@ suite!(
     reading::pages_meet_without_gap_or_overlap,
     reading::sessions_are_summed_up,
     reading::stats_count_and_rank,
+    reading::journal_and_store_agree,
     taking::retention_by_age_and_size,
     taking::the_journal_is_taken_once,
     taking::rotation_and_torn_lines,

@@ -1,11 +1,12 @@
 //! What is asked of the store.
 
-use anyhook_model::{Decision, RecordKind, RunOutcome};
-use anyhook_store::{EventFilter, PageQuery};
+use anyhook_model::{Decision, HookRun, RecordKind, RunOutcome};
+use anyhook_store::journal::Tail;
+use anyhook_store::{EventFilter, PageQuery, micros, scan};
 use serde_json::json;
 
 use crate::Opener;
-use crate::made::{all, denied, object, record};
+use crate::made::{all, append, denied, line, object, record};
 
 pub fn a_record_comes_back_whole(opener: Opener) {
     let mut made = denied(record("r1", 5), "No `rm` here");
@@ -281,4 +282,102 @@ pub fn stats_count_and_rank(opener: Opener) {
         ..EventFilter::default()
     };
     assert_eq!(store.stats(&narrow, 10).unwrap().events, 10);
+}
+
+/// The journal asked directly and the store that took it say the same.
+pub fn journal_and_store_agree(open: Opener) {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..60_u32 {
+        let mut record = record(&format!("e{n}"), n * 7);
+        record.duration_ms = f64::from(n * 37 % 50) + 0.25;
+        if n % 4 == 0 {
+            record = denied(record, &format!("no {n}"));
+            record.hooks[0].duration_ms = f64::from(n % 9);
+        }
+        if n % 5 == 0 {
+            record.agent = "codex".to_owned();
+            record.event.event = "agent_stop".to_owned();
+            record.event.native_event = "Stop".to_owned();
+            record.event.session_id = Some(format!("s{}", n % 3));
+            record.event.machine_id = Some("m".to_owned());
+        }
+        if n % 7 == 0 {
+            let skipped = HookRun {
+                outcome: RunOutcome::Skipped,
+                ..HookRun::default()
+            };
+            record.hooks.push(skipped);
+            record.decision = Some(Decision::Ask);
+        }
+        if n % 11 == 0 {
+            record.kind = RecordKind::Failure;
+            record.event.session_id = None;
+        }
+        let file = match n {
+            0..20 => "events-20260301T100000000-1-0.jsonl",
+            20..40 => "events-20260301T110000000-1-0.jsonl",
+            _ => "events.jsonl",
+        };
+        append(dir.path(), file, &line(&record));
+        append(dir.path(), file, "not a record\n");
+    }
+    let store = open();
+    Tail::new(dir.path(), "m").pump(&*store).unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    let filters = [
+        EventFilter::default(),
+        EventFilter {
+            agent: text("codex"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            event: text("STOP"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            event: text("PreToolUse"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            decision: text("none"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            decision: text("deny"),
+            session: text("s1"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            tool: text("shell"),
+            machine: text("m"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            text: text("ECHO e1"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            since_us: micros("2026-03-01T10:02:00Z"),
+            until_us: micros("2026-03-01T10:04:00Z"),
+            ..EventFilter::default()
+        },
+        EventFilter {
+            agent: text("nobody"),
+            ..EventFilter::default()
+        },
+    ];
+    for filter in filters {
+        let counted = scan::stats(dir.path(), &filter, 12).unwrap();
+        assert_eq!(counted, store.stats(&filter, 12).unwrap(), "{filter:?}");
+        let query = PageQuery {
+            filter: filter.clone(),
+            limit: 25,
+            ..PageQuery::default()
+        };
+        let mut stored = store.events(&query).unwrap().items;
+        stored.iter_mut().for_each(|item| item.seq = 0);
+        let newest = scan::newest(dir.path(), &filter, 25).unwrap();
+        let found: Vec<_> = newest.iter().map(|row| row.summary(0)).collect();
+        assert_eq!(found, stored, "{filter:?}");
+    }
 }
