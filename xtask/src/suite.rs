@@ -1,5 +1,7 @@
 //! The tests, and the proof in the real agents.
 
+use std::path::PathBuf;
+
 use crate::run::{cargo, run, works};
 
 /// Everything that `cargo test` knows, by nextest where it is there.
@@ -16,11 +18,38 @@ pub fn test(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// The runner of `e2e/`, with a release build of the binary on its path.
+/// The runner of `e2e/`, with a build of the binary on its path: a release
+/// build, or with `--debug` the one that the tests have made already.
 pub fn e2e(arguments: &[String]) -> Result<(), String> {
-    run(cargo().args(["build", "--quiet", "--release", "--package", "anyhook"]))?;
+    let debug = arguments.iter().any(|argument| argument == "--debug");
+    let rest = arguments.iter().filter(|argument| *argument != "--debug");
+    let profile = if debug { "dev" } else { "release" };
+    run(cargo().args([
+        "build",
+        "--quiet",
+        "--package",
+        "anyhook",
+        "--profile",
+        profile,
+    ]))?;
     run(cargo().args(["build", "--quiet", "--package", "anyhook-e2e"]))?;
+    let folder = if debug { "debug" } else { "release" };
+    let binary = target().join(folder).join("anyhook");
     run(cargo()
-        .args(["run", "--quiet", "--package", "anyhook-e2e", "--", "run"])
-        .args(arguments))
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "anyhook-e2e",
+            "--",
+            "run",
+            "--binary",
+        ])
+        .arg(binary)
+        .args(rest))
+}
+
+/// Where cargo builds to.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from)
 }

@@ -51,10 +51,8 @@ impl Setup {
 
 pub fn run(arguments: &[String]) -> Result<(), String> {
     must(cargo().args(["build", "--release", "--package", "anyhook"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| crate::root().join("target"), PathBuf::from);
     let setup = Setup {
-        anyhook: target.join("release/anyhook"),
+        anyhook: crate::suite::target().join("release/anyhook"),
         scratch: tempfile::tempdir().map_err(|error| error.to_string())?,
     };
     let wanted =
