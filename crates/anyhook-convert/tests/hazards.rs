@@ -119,7 +119,7 @@ fn data_for_an_agent_brings_no_foreign_handler_type() {
         hooks[0]["provider_data"] = json!({id: {"type": "mcp_tool", "action": {"type": "evil"}, "command": "evil", "bash": "evil", "hooks": [{"type": "evil"}]}});
         let conversion = to(id, &manifest(hooks));
         let text = conversion.document.to_string();
-        let typed = adapter.spec.config.handler.type_at.is_some();
+        let typed = adapter.spec.config.handler.type_at.as_deref() == Some("/type");
         assert!(!typed || !text.contains("mcp_tool"), "{id}: {text}");
         let read = adapter.decode_config(&conversion.document, None);
         assert!(read.findings.is_empty(), "{id}: {:?}", read.findings);
