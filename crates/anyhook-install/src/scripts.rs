@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhook_edit::{Change, How, InstallLog, read_text, sha256};
+use anyhook_edit::{Change, FileError, How, InstallLog, read_text, sha256};
 
 use crate::bridge::{FileChange, placed};
 use crate::error::InstallError;
@@ -72,10 +72,15 @@ pub fn preview(files: &[Generated]) -> Result<Vec<FileChange>, InstallError> {
     files
         .iter()
         .map(|file| {
+            let before = read_text(&file.path)?;
+            let is_foreign = |text: &String| *text != file.text && !is_generated(text);
+            if before.as_ref().is_some_and(is_foreign) {
+                return Err(FileError::NotOurs(file.path.clone()).into());
+            }
             Ok(FileChange {
                 path: file.path.clone(),
                 change: Change {
-                    before: read_text(&file.path)?,
+                    before,
                     after: Some(file.text.clone()),
                     how: How::Absent,
                 },
