@@ -59,7 +59,6 @@ fn names(event: &str, slug: &str) -> Vec<String> {
     endings.map(|ending| format!("{event}{ending}")).collect()
 }
 
-/// The agent must go on where the bridge is missing.
 fn text(command: &str, windows: bool) -> String {
     let head = format!("# {GENERATED}; `anyhook uninstall` removes it.\n");
     if windows {
