@@ -110,7 +110,7 @@ pub fn damage(scratch: &Scratch, damage: &ReplaceIn) -> Result<()> {
     if broken == text {
         return Err(Error::Data {
             path,
-            message: format!("`{}` is not in it:\n{text}", damage.from),
+            message: format!("`{}` is not in it", damage.from),
         });
     }
     fs::write(&path, broken).at("write", path)

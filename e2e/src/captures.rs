@@ -54,7 +54,7 @@ pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>
         said.push(format!("{name}: {}", changes.join(", ")));
         known.push(shape);
         if store {
-            let path = folder.join(format!("{name}.json"));
+            let path = unused(&folder, &name);
             fs::write(&path, scrubbed(&call.stdin, outcome)).at("write", path)?;
         }
     }
@@ -103,6 +103,18 @@ fn name((event, tool): &Key) -> String {
         Some(tool) => format!("{event}-{}", tool.replace(['/', '-'], "_")),
         None => event.clone(),
     }
+}
+
+/// A variant's name where the plain one is taken; what is stored stays.
+fn unused(folder: &Path, name: &str) -> PathBuf {
+    let plain = folder.join(format!("{name}.json"));
+    if !plain.exists() {
+        return plain;
+    }
+    (2..)
+        .map(|count| folder.join(format!("{name}-{count}.json")))
+        .find(|path| !path.exists())
+        .unwrap_or(plain)
 }
 
 /// The payload with the places of this machine replaced by those of nobody.

@@ -231,6 +231,18 @@ fn selftest(options: &Options) -> Result<bool> {
             client,
             program: &program,
         };
+        if client.expect.sabotage.is_empty() {
+            continue;
+        }
+        let failed = proof.control()?;
+        if !failed.is_empty() {
+            good = false;
+            let failed = failed.join(", ");
+            show(&format!(
+                "{}: fails without sabotage: {failed}\n",
+                client.slug()
+            ));
+        }
         for sabotage in &client.expect.sabotage {
             let unnoticed = proof.sabotage(sabotage)?;
             good &= unnoticed.is_empty();

@@ -5,6 +5,7 @@ mod events;
 mod main_session;
 mod others;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Record;
@@ -12,7 +13,7 @@ use anyhook_model::Record;
 use crate::bridge::{self, Program};
 use crate::client::Client;
 use crate::error::Result;
-use crate::expect::{Finding, Sabotage};
+use crate::expect::{Finding, Replace, Sabotage};
 use crate::report::{Check, Verdict};
 use crate::scenario::Step;
 use crate::script::Purpose;
@@ -69,17 +70,27 @@ impl Proof<'_> {
     /// The main session with a rendering broken on purpose: the checks that should have failed and did not.
     pub fn sabotage(&self, sabotage: &Sabotage) -> Result<Vec<String>> {
         let checks = self.main_session(Some(sabotage), &mut |_, _| {})?;
-        let failed = |name: &String| {
-            checks
-                .iter()
-                .any(|check| check.name == name && matches!(check.verdict, Verdict::Failed(_)))
+        let red = sabotage.red.iter().filter(|name| !is_red(&checks, name));
+        Ok(red.cloned().collect())
+    }
+
+    /// The main session with the means of a sabotage and no harm done: the checks that failed all the same, of
+    /// those that a sabotage is to fail.
+    pub fn control(&self) -> Result<Vec<String>> {
+        let harmless = Sabotage {
+            name: String::new(),
+            answer: Some(Replace {
+                from: "nothing that is ever said".to_owned(),
+                to: String::new(),
+            }),
+            installed: None,
+            red: Vec::new(),
         };
-        Ok(sabotage
-            .red
-            .iter()
-            .filter(|name| !failed(name))
-            .cloned()
-            .collect())
+        let checks = self.main_session(Some(&harmless), &mut |_, _| {})?;
+        let named = self.client.expect.sabotage.iter();
+        let named: BTreeSet<&String> = named.flat_map(|sabotage| &sabotage.red).collect();
+        let red = named.into_iter().filter(|name| is_red(&checks, name));
+        Ok(red.cloned().collect())
     }
 
     /// A session in a copy of one of `projects/`, with anyhook on its PATH.
@@ -122,6 +133,12 @@ impl Proof<'_> {
             })
             .collect()
     }
+}
+
+fn is_red(checks: &[Check], name: &str) -> bool {
+    checks
+        .iter()
+        .any(|check| check.name == name && matches!(check.verdict, Verdict::Failed(_)))
 }
 
 /// What makes a session worthless as evidence.

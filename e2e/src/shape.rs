@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+/// Members that hold what the model chose: their insides say nothing about the client.
+const CHOSEN: [&str; 5] = ["tool_input", "toolArgs", "args", "parameters", "tool_calls"];
+
 /// Kinds of value by path; `/items/[]/name` is a member of the objects in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape(BTreeMap<String, BTreeSet<&'static str>>);
@@ -23,7 +26,12 @@ impl Shape {
         match value {
             Value::Object(members) => {
                 for (key, member) in members {
-                    self.add(&format!("{path}/{key}"), member);
+                    let path = format!("{path}/{key}");
+                    if CHOSEN.contains(&key.as_str()) {
+                        self.0.entry(path).or_default().insert(kind(member));
+                    } else {
+                        self.add(&path, member);
+                    }
                 }
             }
             Value::Array(items) => {
@@ -60,7 +68,9 @@ impl Shape {
         };
         for path in first.0.keys() {
             let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-            if rest.iter().all(|other| other.0.contains_key(path))
+            // A list may be empty.
+            if !path.ends_with("/[]")
+                && rest.iter().all(|other| other.0.contains_key(path))
                 && !self.0.contains_key(path)
                 && self.0.contains_key(parent)
             {

@@ -1,10 +1,10 @@
-// Hands every hook call to the recorder as `{"input": …, "output": …}`. The recorder may answer with
+// Hands every hook call to the recorder as `{"hook": …, "input": …, "output": …}`. The recorder may answer with
 // `{"throw": text}`, or `{"set": {"args.command": value}}` to change fields of the output.
 import { spawnSync } from "node:child_process"
 
 function call(event, input, output) {
   const done = spawnSync("@hook_program@", ["@run@", event], {
-    input: JSON.stringify({ input, output }),
+    input: JSON.stringify({ hook: event, input, output }),
     encoding: "utf8",
   })
   if (!done.stdout) return
@@ -23,6 +23,6 @@ export const Recorder = async () => ({
   "tool.execute.after": async (input, output) => call("tool.execute.after", input, output),
   event: async ({ event }) => {
     // Updates of message parts come by the hundred and say nothing that the other events do not.
-    if (event.type.startsWith("session.")) call("event", event, null)
+    if (event.type.startsWith("session.")) call("event", { event }, null)
   },
 })

@@ -94,8 +94,13 @@ impl Proof<'_> {
 
     fn scenario(&self) -> Scenario {
         let written = || "written.txt".to_owned();
-        let mut steps = vec![
-            leave("allowed.txt"),
+        let mut steps = vec![leave("allowed.txt")];
+        if self.client.drive.no_subagent.is_none() {
+            steps.push(Step::Subagent {
+                prompt: SUBAGENT_PROMPT.to_owned(),
+            });
+        }
+        steps.extend([
             Step::Write {
                 path: written(),
                 content: "good morning\n".to_owned(),
@@ -114,12 +119,7 @@ impl Proof<'_> {
             Step::Shell {
                 command: "exit 3".to_owned(),
             },
-        ];
-        if self.client.drive.no_subagent.is_none() {
-            steps.push(Step::Subagent {
-                prompt: SUBAGENT_PROMPT.to_owned(),
-            });
-        }
+        ]);
         if !self.client.expect.deny_ends_run {
             steps.extend([leave("guarded.txt"), leave("denied.txt")]);
         }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Sends the agent back to work once.
+# Sends the agent back to work once: not a sub-agent, which ends before the last commands are tried.
 cat > /dev/null
-if mkdir stopped 2> /dev/null; then
+if [ -e garbage.txt ] && mkdir stopped 2> /dev/null; then
     echo '{"decision": "deny", "reason": "REASON-STOP there is a command left to run"}'
 fi
