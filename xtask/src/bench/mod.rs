@@ -7,6 +7,7 @@ mod codex;
 mod convert;
 mod dispatch;
 mod measure;
+mod openhook;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,6 +20,7 @@ const ALL: &[(&str, Bench)] = &[
     ("validate", convert::validate),
     ("convert", convert::convert),
     ("run", dispatch::run),
+    ("openhook", openhook::run),
     ("codex", codex::run),
 ];
 

@@ -1,0 +1,148 @@
+//! `anyhook openhook check` beside `jq -c .` on the same stream.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Setup;
+use super::measure::{Case, measure};
+
+const ENVELOPES: u32 = 100_000;
+/// Of one session: its begin, a prompt, calls that write, its end.
+const SESSION: u32 = 50;
+
+pub fn run(setup: &Setup) -> Result<(), String> {
+    let file = stream(setup, ENVELOPES)?;
+    let size = std::fs::metadata(&file).map_err(|error| error.to_string())?;
+    let check = |file: &Path| {
+        let mut command = setup.command();
+        command.args(["openhook", "check", "--discovery"]).arg(file);
+        command
+    };
+    let jq = |file: &Path| {
+        let mut command = Command::new("jq");
+        command.args(["-c", "."]).arg(file);
+        command
+    };
+    let mut cases = vec![Case::new("openhook check", || check(&file))];
+    if crate::run::works(Command::new("jq").arg("--version")) {
+        cases.push(Case::new("jq -c .", || jq(&file)));
+    } else {
+        println!("jq is not here to compare with");
+    }
+    let times = measure(&cases, 7)?;
+    println!(
+        "{ENVELOPES} envelopes, {:.1} MiB\n{:<20} {:>9} {:>14} {:>11} {:>9}",
+        mebibytes(size.len()),
+        "",
+        "best ms",
+        "envelopes/s",
+        "MiB/s",
+        "peak MiB"
+    );
+    for (case, time) in cases.iter().zip(&times) {
+        let seconds = time.best / 1000.0;
+        println!(
+            "{:<20} {:>9.0} {:>14.0} {:>11.1} {:>9.1}",
+            case.name,
+            time.best,
+            f64::from(ENVELOPES) / seconds,
+            mebibytes(size.len()) / seconds,
+            peak(&(case.make)())?
+        );
+    }
+    if let [ours, theirs] = times.as_slice() {
+        println!("check is {:.1} times as fast", theirs.best / ours.best);
+    }
+    for envelopes in [ENVELOPES / 10, ENVELOPES * 10] {
+        let file = stream(setup, envelopes)?;
+        println!(
+            "{envelopes} envelopes: peak {:.1} MiB",
+            peak(&check(&file))?
+        );
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// A conforming stream.
+fn stream(setup: &Setup, envelopes: u32) -> Result<PathBuf, String> {
+    let path = setup.scratch.path().join(format!("{envelopes}.jsonl"));
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(&path)?);
+        for number in 0..envelopes {
+            let (kind, data) = event(number);
+            let session = number / SESSION;
+            let (minute, second) = (number / 60 % 60, number % 60);
+            let (day, hour) = (1 + number / 86_400 % 28, number / 3600 % 24);
+            writeln!(
+                out,
+                r#"{{"openhook":"0.1","id":"{number:08x}-0000-5000-8000-000000000000","source":"claude-code","type":"{kind}","time":"2026-02-{day:02}T{hour:02}:{minute:02}:{second:02}.123Z","session_id":"session-{session}","data":{data},"cwd":"/home/user/project","context":"file:///home/user/project","extensions":{{"dev.anyhook":{{"tool":"file_write"}}}}}}"#
+            )?;
+        }
+        out.flush()
+    };
+    write().map_err(|error| error.to_string())?;
+    Ok(path)
+}
+
+fn event(number: u32) -> (&'static str, String) {
+    let place = number % SESSION;
+    let call = number / 3;
+    let session = number / SESSION;
+    match place {
+        0 => (
+            "session.start",
+            r#"{"model":"anthropic/claude-sonnet-4-6"}"#.to_owned(),
+        ),
+        1 => ("prompt.submit", r#"{"prompt_length":42}"#.to_owned()),
+        _ if place + 1 == SESSION => (
+            "session.end",
+            format!(
+                r#"{{"reason":"completed","transcript_path":"/home/user/.claude/{session}.jsonl","duration_ms":50000,"input_tokens":12000,"output_tokens":3400}}"#
+            ),
+        ),
+        _ => match number % 3 {
+            0 => (
+                "tool.start",
+                format!(r#"{{"tool_name":"Write","tool_call_id":"toolu_{call}"}}"#),
+            ),
+            1 => (
+                "tool.end",
+                format!(
+                    r#"{{"tool_name":"Write","tool_call_id":"toolu_{call}","status":"success","duration_ms":17}}"#
+                ),
+            ),
+            _ => (
+                "file.write",
+                format!(
+                    r#"{{"path":"src/module_{call}.rs","operation":"update","start_line":10,"end_line":40,"model":"anthropic/claude-sonnet-4-6","tool_call_id":"toolu_{call}"}}"#
+                ),
+            ),
+        },
+    }
+}
+
+/// The most memory that a command ever had, in MiB, as the kernel counts it.
+fn peak(command: &Command) -> Result<f64, String> {
+    let mut python = Command::new("python3");
+    python.args([
+        "-c",
+        "import resource,subprocess,sys\nsubprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+    ]);
+    python.arg(command.get_program()).args(command.get_args());
+    let output = python
+        .output()
+        .map_err(|error| format!("python3: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let kib: f64 = text
+        .trim()
+        .parse()
+        .map_err(|_| format!("python3: {text}"))?;
+    Ok(kib / 1024.0)
+}
