@@ -126,6 +126,12 @@ pub struct Agent {
     pub also_reads: Vec<Str>,
     #[serde(default)]
     pub detect: Detect,
+    #[serde(default)]
+    pub launch: Launch,
+    /// Where the agent keeps what its user has trusted, where that is known
+    /// well enough to read it, and to write it for a user who asks for it.
+    #[serde(default)]
+    pub ledger: Option<Ledger>,
     #[serde(default, rename = "file")]
     pub files: Vec<ConfigFile>,
     pub config: Config,
@@ -184,6 +190,8 @@ impl Agent {
         self.trust = None;
         self.also_reads.clear();
         self.files.clear();
+        self.launch = Launch::default();
+        self.ledger = None;
         self.config = Config::default();
         self.absent = Absent::default();
         self.hazards.clear();
@@ -206,6 +214,55 @@ pub struct Verified {
     pub date: Str,
     /// `run`: the client was run; `source`: read in its code; `docs`: only documented.
     pub how: Str,
+}
+
+/// How the agent starts a hook's command line.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Launch {
+    #[serde(default)]
+    pub shell: Shell,
+    /// On Windows commands go to PowerShell.
+    #[serde(default)]
+    pub powershell: bool,
+    /// Endings under which a script of an event is found, the preferred first.
+    #[serde(default)]
+    pub endings: Vec<Str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shell {
+    /// `/bin/sh -c`
+    #[default]
+    Sh,
+    /// `bash -c`
+    Bash,
+    /// The user's shell, as a login shell: what a profile prints comes first,
+    /// and it may set another PATH.
+    Login,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    pub kind: LedgerKind,
+    /// The file in the home.
+    #[serde(default)]
+    pub file: Str,
+    /// A variable that trusts whatever folder it is.
+    #[serde(default)]
+    pub env: Str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LedgerKind {
+    /// Hashes of single entries and a level per project, in `config.toml`
+    /// beside the user's hooks.
+    HashedEntries,
+    /// A map of folders, in `file`.
+    Folders,
 }
 
 /// How to tell that this agent is calling.
@@ -571,6 +628,9 @@ pub struct Event {
     /// Read, never chosen when writing: an older or second way.
     #[serde(default)]
     pub read_only: bool,
+    /// The longest time that a handler of it can ask for, in seconds.
+    #[serde(default)]
+    pub max_timeout: Option<f64>,
     /// The bridge does not ask for it: too frequent, or of no use.
     #[serde(default)]
     pub noisy: bool,

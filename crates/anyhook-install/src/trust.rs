@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::bridge::FileChange;
 use crate::error::InstallError;
 use crate::target::Target;
-use crate::vendor::{self, Ledger};
+use crate::vendor::{self, Ledger, LedgerKind};
 use crate::walk;
 use crate::world::World;
 
@@ -44,10 +44,13 @@ pub fn can_accept(target: &Target) -> bool {
 }
 
 pub fn state(world: &World, target: &Target) -> Trust {
-    match vendor::ledger(target.slug()) {
-        None => Trust::Unknown(target.adapter.spec.trust.as_deref().map(str::to_owned)),
-        Some(Ledger::HashedEntries) => hashed(world, target),
-        Some(Ledger::Folders { file, env }) => {
+    let Some(ledger) = vendor::ledger(target.slug()) else {
+        return Trust::Unknown(target.adapter.spec.trust.as_deref().map(str::to_owned));
+    };
+    let Ledger { kind, file, env } = ledger;
+    match kind {
+        LedgerKind::HashedEntries => hashed(world, target),
+        LedgerKind::Folders => {
             if world.var(env).is_some_and(|value| value == "true") {
                 return Trust::Given;
             }
@@ -149,9 +152,10 @@ pub fn withdraw(world: &World, target: &Target) -> Result<Vec<FileChange>, Insta
 type Wishes = Vec<(Vec<Key>, Value)>;
 
 fn ledger_site(world: &World, target: &Target) -> Option<Site> {
-    let path = match vendor::ledger(target.slug())? {
-        Ledger::HashedEntries => user_config(world, target)?,
-        Ledger::Folders { file, .. } => world.expand(file, None)?,
+    let ledger = vendor::ledger(target.slug())?;
+    let path = match ledger.kind {
+        LedgerKind::HashedEntries => user_config(world, target)?,
+        LedgerKind::Folders => world.expand(&ledger.file, None)?,
     };
     let is_toml = path.extension().is_some_and(|ending| ending == "toml");
     let mut id = sha256(target.path.as_os_str().as_encoded_bytes());
@@ -167,8 +171,8 @@ fn ledger_site(world: &World, target: &Target) -> Option<Site> {
 fn wishes(world: &World, target: &Target) -> Option<(Site, Wishes)> {
     let site = ledger_site(world, target)?;
     let mut wishes: Wishes = Vec::new();
-    match vendor::ledger(target.slug())? {
-        Ledger::HashedEntries => {
+    match vendor::ledger(target.slug())?.kind {
+        LedgerKind::HashedEntries => {
             if target.scope == Scope::Project {
                 wishes.push((project_level(world), json!("trusted")));
             }
@@ -176,7 +180,7 @@ fn wishes(world: &World, target: &Target) -> Option<(Site, Wishes)> {
                 wishes.push((hash_path(&key), json!(hash)));
             }
         }
-        Ledger::Folders { .. } => {
+        LedgerKind::Folders => {
             let root = world.root.to_string_lossy().into_owned();
             wishes.push((vec![Key::from(root)], json!("TRUST_FOLDER")));
         }

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Matcher {
     /// A name of the tool vocabulary; a name outside it matches literally.
@@ -36,7 +36,54 @@ pub struct Mcp {
     pub extra: Map<String, Value>,
 }
 
+/// By hand: a derived reader of an untagged enum tries every form in turn, and
+/// the dispatcher reads the matchers of all hooks at every tool call.
+impl<'de> Deserialize<'de> for Matcher {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::from_value(value).ok_or_else(|| {
+            serde::de::Error::custom(
+                "a matcher is a name, a list, or an object with `pattern` or `mcp`",
+            )
+        })
+    }
+}
+
 impl Matcher {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::String(name) => Some(Self::Name(name)),
+            Value::Array(items) => {
+                let items: Option<Vec<Self>> = items.into_iter().map(Self::from_value).collect();
+                items.map(Self::Any)
+            }
+            Value::Object(mut extra) => {
+                if let Some(Value::String(pattern)) = extra.get_mut("pattern").map(Value::take) {
+                    extra.shift_remove("pattern");
+                    return Some(Self::Pattern { pattern, extra });
+                }
+                let Some(Value::Object(mut mcp)) = extra.shift_remove("mcp") else {
+                    return None;
+                };
+                let Some(Value::String(server)) = mcp.shift_remove("server") else {
+                    return None;
+                };
+                let tool = match mcp.shift_remove("tool") {
+                    None | Some(Value::Null) => None,
+                    Some(Value::String(tool)) => Some(tool),
+                    Some(_) => return None,
+                };
+                let mcp = Mcp {
+                    server,
+                    tool,
+                    extra: mcp,
+                };
+                Some(Self::Mcp { mcp, extra })
+            }
+            _ => None,
+        }
+    }
+
     pub fn pattern(pattern: impl Into<String>) -> Self {
         Self::Pattern {
             pattern: pattern.into(),

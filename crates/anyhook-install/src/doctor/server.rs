@@ -13,7 +13,7 @@ use crate::command;
 use crate::found::Found;
 use crate::target::Target;
 use crate::trust::Trust;
-use crate::vendor::{self, Ledger};
+use crate::vendor::{self, LedgerKind};
 use crate::world::World;
 
 /// How long the program may take to answer.
@@ -50,7 +50,8 @@ impl Asked {
 
 /// `None` when there is nothing to ask, or no answer.
 pub fn ask(world: &World, adapter: &'static Adapter, bridged: &[&Target]) -> Option<Asked> {
-    if bridged.is_empty() || vendor::ledger(&adapter.spec.id) != Some(Ledger::HashedEntries) {
+    let kind = vendor::ledger(&adapter.spec.id).map(|ledger| ledger.kind);
+    if bridged.is_empty() || kind != Some(LedgerKind::HashedEntries) {
         return None;
     }
     let program = Found::look(world, adapter).program?;
