@@ -1,0 +1,364 @@
+//! The daemon of the real binary: the same hooks answer the same, whichever way
+//! an agent calls.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::format_push_string,
+    reason = "tests"
+)]
+
+mod serve_support;
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use anyhook_testkit::{Ran, Scratch};
+use serde_json::{Value, json};
+use serve_support::{Daemon, anyhook, files, journal, percent_encoded, send};
+
+/// Decides by what it reads, in every way there is.
+const HOOK: &str = r#"#!/bin/sh
+event=$(cat)
+case "$event" in
+*'"event":"before_tool_execute"'*'"tool_name":"shell"'*) echo '{"decision":"deny","reason":"no shell: \u00fc"}' ;;
+*'"event":"before_tool_execute"'*'"tool_name":"file_write"'*) echo '{"updated_input":{"content":"other"},"system_message":"changed"}' ;;
+*'"event":"before_tool_execute"'*'"tool_name":"web_fetch"'*) echo '{"decision":"ask","reason":"sure?"}' ;;
+*'"event":"before_tool_execute"'*) echo '{"decision":"allow"}' ;;
+*'"event":"agent_stop"'*) echo 'not yet' >&2; exit 2 ;;
+*'"event":"session_start"'* | *'"event":"before_prompt"'* | *'"event":"after_tool_execute"'*)
+    echo '{"context":"remember this","system_message":"and you that"}' ;;
+*) echo '{"continue":false,"reason":"enough","suppress_output":true}' ;;
+esac
+"#;
+
+/// Claude Code's http hooks read the body and nothing else, so a refusal must be
+/// in there. At these events the client knows only exit codes.
+const BY_EXIT: &[&str] = &[
+    "ConfigChange",
+    "PostToolUseFailure",
+    "PreCompact",
+    "TaskCompleted",
+    "TaskCreated",
+    "TeammateIdle",
+];
+
+fn slug(path: &Path) -> String {
+    let below = path.strip_prefix(agents()).unwrap();
+    below.iter().next().unwrap().to_str().unwrap().to_owned()
+}
+
+fn agents() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents")
+}
+
+/// One blocking hook at every event, for the user: it holds in any folder.
+fn with_hook(script: &str) -> Scratch {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch
+        .exec(scratch.config().join("hook.sh"), script)
+        .unwrap();
+    let listed = anyhook(&scratch, &["events", "--json"], "").json().unwrap();
+    let hooks: Vec<Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| {
+            json!({
+                "name": event["name"], "event": event["name"], "blocking": true,
+                "handler": {"type": "command", "command": path}
+            })
+        })
+        .collect();
+    assert!(hooks.len() > 10, "{listed}");
+    let manifest = json!({"spec": "hooks/1.0", "hooks": hooks});
+    scratch
+        .file(scratch.config().join("hooks.json"), &manifest.to_string())
+        .unwrap();
+    scratch
+}
+
+#[test]
+fn every_capture_is_answered_alike() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    let project = scratch.project();
+    let project = project.to_str().unwrap();
+    let captures: Vec<PathBuf> = files(&agents())
+        .into_iter()
+        .filter(|path| path.iter().any(|part| part == "captures"))
+        .collect();
+    assert!(captures.len() > 400, "captures are missing");
+    let mut decided = 0;
+    for (n, path) in captures.iter().enumerate() {
+        let agent = slug(path);
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let event = stem.split('-').next().unwrap();
+        let payload = std::fs::read_to_string(path).unwrap();
+        let payload = payload.replace("/home/dev/proj", project);
+        let payload = payload.replace("\"/w\"", &format!("\"{project}\""));
+        let name = path.display();
+        // Captures repeat one another, and an event that comes twice runs once.
+        let call = |more: &[&str]| {
+            let mut args = vec!["run", "--agent", &agent, "--event", event];
+            args.extend(more);
+            let own = scratch.state().join(format!("run-{n}"));
+            scratch
+                .command(serve_support::BIN)
+                .env("ANYHOOK_TRUST", "all")
+                .env("ANYHOOK_STATE_DIR", own)
+                .run(args, &payload)
+                .unwrap()
+        };
+        let local = call(&[]);
+        let cwd = percent_encoded(project);
+        let reply = send(
+            &daemon.url,
+            "POST",
+            &format!("/hooks/{agent}?event={event}"),
+            &[("x-anyhook-cwd", &cwd)],
+            &payload,
+        );
+        assert_eq!(reply.status, 200, "{name}: {}", reply.body);
+        assert_eq!(reply.ran(), local, "{name}: over HTTP");
+        assert_eq!(
+            call(&["--server", &daemon.url]),
+            local,
+            "{name}: by the dispatcher"
+        );
+        let own = scratch.state().join(format!("run-{n}"));
+        let lines = std::fs::read_to_string(own.join("journal/events.jsonl")).unwrap();
+        assert_eq!(
+            lines.lines().count(),
+            1,
+            "{name}: the dispatcher ran hooks itself"
+        );
+        if agent == "claude-code" && !BY_EXIT.contains(&event) {
+            assert_eq!(local.exit, Some(0), "{name}: {local:?}");
+        }
+        decided += usize::from(local.exit == Some(2) || !local.stdout.trim().is_empty());
+    }
+    assert!(decided > 200, "only {decided} answers say anything");
+    daemon.events("limit=1000", captures.len() * 2);
+}
+
+/// The daemon seed's examples, by hooks that run.
+#[test]
+fn the_seed_holds_over_the_engine() {
+    let script = "#!/bin/sh\ncat >/dev/null\ncat \"$(dirname \"$0\")/answer.json\"\n";
+    let scratch = with_hook(script);
+    let daemon = Daemon::start(&scratch, &[]);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-daemon/tests/seed");
+    let cases = files(&folder);
+    assert!(cases.len() > 30, "examples are missing");
+    for path in cases {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut case: Value = serde_json::from_str(&text).unwrap();
+        if case.get("native_answer").is_some() {
+            // Says what an adapter answers; here the adapter does.
+            continue;
+        }
+        if let Some(cwd) = case["request"]["input_data"].get_mut("cwd") {
+            *cwd = json!(scratch.project());
+        }
+        let answer = scratch.config().join("answer.json");
+        scratch.file(answer, &case["hooks"].to_string()).unwrap();
+        let reply = daemon.post(case["path"].as_str().unwrap(), &case["request"].to_string());
+        let name = path.display();
+        assert_eq!(reply.body, case["answer"].to_string(), "{name}");
+        assert_eq!(
+            reply.headers["x-anyhook-exit-code"],
+            case["exit"].to_string(),
+            "{name}"
+        );
+    }
+}
+
+const CALL: &str = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+
+fn run(scratch: &Scratch, more: &[&str]) -> Ran {
+    let mut args = vec!["run", "--agent", "claude-code"];
+    args.extend(more);
+    anyhook(scratch, &args, CALL)
+}
+
+#[test]
+fn a_server_that_is_away() {
+    let scratch = with_hook(HOOK);
+    let local = run(&scratch, &[]);
+    assert!(local.stdout.contains("no shell"), "{local:?}");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed_url = format!("http://{}", closed.local_addr().unwrap());
+    drop(closed);
+    // Something listens there that is no daemon of ours.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other_url = format!("http://{}", other.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in other.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}");
+        }
+    });
+    for url in [
+        &closed_url,
+        &other_url,
+        "http://hooks.example.test",
+        "nonsense",
+    ] {
+        assert_eq!(run(&scratch, &["--server", url]), local, "{url}");
+        let last = journal(&scratch).pop().unwrap();
+        let warning = last["warnings"][0].as_str().unwrap();
+        assert!(warning.starts_with("the server is away: "), "{warning}");
+
+        let open = run(&scratch, &["--server", url, "--fallback", "open"]);
+        assert_eq!(open.exit, Some(0));
+        assert!(open.stdout.contains("no hook has run"), "{open:?}");
+        assert!(!open.stdout.contains("no shell"), "{open:?}");
+        assert_eq!(journal(&scratch).pop().unwrap()["kind"], "failure");
+    }
+    // A policy that fails closed does so here, too.
+    let policy = scratch.managed().join("policy.json");
+    scratch.file(policy, r#"{"fail_closed": true}"#).unwrap();
+    let closed = run(&scratch, &["--server", &closed_url, "--fallback", "open"]);
+    assert!(closed.stdout.contains("\"deny\""), "{closed:?}");
+}
+
+#[test]
+fn switched_off_means_off() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    let off = scratch
+        .command(serve_support::BIN)
+        .env("ANYHOOK", "0")
+        .run(
+            ["run", "--agent", "claude-code", "--server", &daemon.url],
+            CALL,
+        )
+        .unwrap();
+    assert_eq!((off.exit, off.stdout.as_str()), (Some(0), ""));
+    assert!(journal(&scratch).is_empty());
+}
+
+/// A payload that does not name its folder is the caller's folder's.
+#[test]
+fn the_callers_project_counts() {
+    let scratch = Scratch::new().unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    scratch
+        .file(
+            ".anyhook/hooks.yaml",
+            "spec: hooks/1.0\nhooks:\n  - name: guard\n    event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: \"echo here >&2; exit 2\" }\n",
+        )
+        .unwrap();
+    let answered = run(&scratch, &["--server", &daemon.url]);
+    assert!(answered.stdout.contains("here"), "{answered:?}");
+    // The daemon itself was started elsewhere.
+    let reply = daemon.post("/hooks/claude", CALL);
+    assert_eq!((reply.status, reply.body.as_str()), (200, ""));
+}
+
+#[test]
+fn nobody_to_ask() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    let payload = r#"{"event":"before_tool_execute","source":"canonical","native_event":"x","data":{"tool_name":"web_fetch","tool_input":{}}}"#;
+    let asked = |headers: &[(&str, &str)]| {
+        let reply = send(&daemon.url, "POST", "/hooks/canonical", headers, payload);
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        answer["decision"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(asked(&[]), "ask");
+    assert_eq!(asked(&[("x-anyhook-unattended", "1")]), "deny");
+}
+
+#[test]
+fn the_token_is_found() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &["--require-token"]);
+    assert_eq!(daemon.post("/hooks/claude", CALL).status, 401);
+    let count = || journal(&scratch).len();
+    assert_eq!(count(), 0);
+    let answered = run(&scratch, &["--server", &daemon.url]);
+    assert!(answered.stdout.contains("no shell"), "{answered:?}");
+    assert_eq!(journal(&scratch)[0]["warnings"], Value::Null);
+    // A wrong one is as good as none: the hooks run here.
+    let wrong = scratch
+        .command(serve_support::BIN)
+        .env("ANYHOOK_TRUST", "all")
+        .env("ANYHOOK_TOKEN", "wrong")
+        .run(["run", "--agent", "claude", "--server", &daemon.url], CALL)
+        .unwrap();
+    assert_eq!(wrong, answered);
+    let last = journal(&scratch).pop().unwrap();
+    assert!(
+        last["warnings"][0].as_str().unwrap().contains("401"),
+        "{last}"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(scratch.state().join("token")).unwrap();
+        assert_eq!(mode.permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn events_are_kept_without_secrets() {
+    let scratch = with_hook("#!/bin/sh\ncat >/dev/null\n");
+    let daemon = Daemon::start(&scratch, &[]);
+    let secret = format!("ghp_{}", "a1B2".repeat(9));
+    let call = CALL.replace("ls", &format!("curl -H 'authorization: Bearer {secret}'"));
+    assert_eq!(daemon.post("/hooks/claude", &call).status, 200);
+    let event = &daemon.events("agent=claude", 1)[0];
+    assert_eq!(event["event"], "before_tool_execute");
+    assert_eq!(event["type"], "BEFORE_TOOL");
+    assert_eq!(event["tool"], "shell");
+    let full = daemon.get(&format!("/events/{}", event["id"].as_str().unwrap()));
+    assert!(!full.to_string().contains(&secret), "{full}");
+    let sent = json!({"openhook": "0.1", "id": "e1", "session_id": "s", "type": "tool.start", "source": "x",
+        "time": "2026-02-23T10:15:30Z", "data": {"args": secret}});
+    let bearer = format!("Bearer {}", daemon.token());
+    let headers = [("authorization", bearer.as_str())];
+    let reply = send(&daemon.url, "POST", "/ingest", &headers, &sent.to_string());
+    assert_eq!(reply.status, 200, "{}", reply.body);
+    let full = daemon.get("/events/e1");
+    assert!(!full.to_string().contains(&secret), "{full}");
+    #[cfg(unix)]
+    assert_eq!(daemon.end(), Some(0));
+}
+
+#[test]
+fn shipped_from_one_machine_to_another() {
+    let (laptop, centre) = (with_hook(HOOK), Scratch::new().unwrap());
+    let daemon = Daemon::start(&centre, &[]);
+    for _ in 0..3 {
+        run(&laptop, &[]);
+    }
+    let ship = |token: &str| {
+        laptop
+            .command(serve_support::BIN)
+            .env("ANYHOOK_TOKEN", token)
+            .run(
+                ["ship", "--to", &daemon.url, "--machine", "laptop", "--json"],
+                "",
+            )
+            .unwrap()
+    };
+    let refused = ship("wrong");
+    assert_eq!(refused.exit, Some(1));
+    assert!(refused.stderr.contains("401"), "{refused:?}");
+    let sent = ship(&daemon.token());
+    assert_eq!(sent.json().unwrap()["events"]["new"], 3, "{sent:?}");
+    run(&laptop, &[]);
+    assert_eq!(ship(&daemon.token()).json().unwrap()["events"]["new"], 1);
+    assert_eq!(ship(&daemon.token()).json().unwrap()["batches"], 0);
+    assert_eq!(daemon.events("machine=laptop", 4).len(), 4);
+    let plain = anyhook(&laptop, &["ship", "--to", "http://hooks.example.test"], "");
+    assert_eq!(plain.exit, Some(1));
+    assert!(plain.stderr.contains("is not https"), "{plain:?}");
+}

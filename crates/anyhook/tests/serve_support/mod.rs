@@ -1,0 +1,230 @@
+//! A daemon of the real binary in a scratch folder, and a client that sends
+//! exactly what it is told.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhook_testkit::{Ran, Scratch};
+use serde_json::Value;
+
+pub const BIN: &str = env!("CARGO_BIN_EXE_anyhook");
+
+/// Runs the binary to its end.
+pub fn anyhook(scratch: &Scratch, args: &[&str], stdin: &str) -> Ran {
+    let call = scratch.command(BIN).env("ANYHOOK_TRUST", "all");
+    call.env("TZ", "UTC").run(args, stdin).unwrap()
+}
+
+/// The binary with the scratch environment, to be started by the caller.
+pub fn command(scratch: &Scratch, args: &[&str]) -> Command {
+    let mut command = Command::new(BIN);
+    command.args(args).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    if let Some(profile) = std::env::var_os("LLVM_PROFILE_FILE") {
+        command.env("LLVM_PROFILE_FILE", profile);
+    }
+    command
+        .current_dir(scratch.home())
+        .env("HOME", scratch.home())
+        .env("TZ", "UTC")
+        .env("NO_COLOR", "1")
+        .env("ANYHOOK_TRUST", "all")
+        .env("ANYHOOK_CONFIG_DIR", scratch.config())
+        .env("ANYHOOK_STATE_DIR", scratch.state())
+        .env("ANYHOOK_MANAGED_DIR", scratch.managed());
+    command
+}
+
+pub struct Daemon {
+    child: Child,
+    pub url: String,
+    pub link: String,
+    token: PathBuf,
+}
+
+impl Daemon {
+    pub fn start(scratch: &Scratch, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--json"];
+        args.extend(more);
+        let mut child = command(scratch, &args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        Self {
+            child,
+            url: said["url"].as_str().unwrap().to_owned(),
+            link: said["link"].as_str().unwrap().to_owned(),
+            token: PathBuf::from(said["token_file"].as_str().unwrap()),
+        }
+    }
+
+    pub fn token(&self) -> String {
+        std::fs::read_to_string(&self.token)
+            .unwrap()
+            .trim()
+            .to_owned()
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> Reply {
+        send(&self.url, "POST", path, &[], body)
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        let bearer = format!("Bearer {}", self.token());
+        let reply = send(&self.url, "GET", path, &[("authorization", &bearer)], "");
+        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+        serde_json::from_str(&reply.body).unwrap()
+    }
+
+    /// Events of the store, once there are so many.
+    pub fn events(&self, query: &str, count: usize) -> Vec<Value> {
+        let mut found = Value::Null;
+        let came = within(Duration::from_secs(20), || {
+            found = self.get(&format!("/events?{query}"));
+            found["events"].as_array().unwrap().len() >= count
+        });
+        assert!(came, "{count} events were expected: {found}");
+        found["events"].as_array().unwrap().clone()
+    }
+
+    /// Asks it to end, and says how it did.
+    #[cfg(unix)]
+    pub fn end(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(told.unwrap().success());
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether something comes true in time.
+pub fn within(limit: Duration, mut test: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {
+        if test() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    false
+}
+
+#[derive(Debug)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: HashMap<String, String>,
+    pub body: String,
+}
+
+impl Reply {
+    /// As a dispatcher would end and write.
+    pub fn ran(&self) -> Ran {
+        Ran {
+            exit: self.headers["x-anyhook-exit-code"].parse().ok(),
+            stdout: self.body.clone(),
+            stderr: percent_decoded(
+                self.headers
+                    .get("x-anyhook-stderr")
+                    .map_or("", String::as_str),
+            ),
+        }
+    }
+}
+
+pub fn send(url: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let mut request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream
+        .write_all(format!("{request}\r\n{body}").as_bytes())
+        .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut lines = head.split("\r\n");
+    Reply {
+        status: lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap(),
+        headers: lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect(),
+        body: body.to_owned(),
+    }
+}
+
+pub fn percent_encoded(text: &str) -> String {
+    let encode = |byte| format!("%{byte:02X}");
+    text.bytes().map(encode).collect::<Vec<_>>().concat()
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('%') {
+        bytes.extend(before.bytes());
+        bytes.push(u8::from_str_radix(&after[..2], 16).unwrap());
+        rest = &after[2..];
+    }
+    bytes.extend(rest.bytes());
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The records of a scratch folder's journal.
+pub fn journal(scratch: &Scratch) -> Vec<Value> {
+    let path = scratch.state().join("journal/events.jsonl");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Every file below a folder.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
