@@ -59,6 +59,9 @@ impl Source {
         let offset = self.manifest.hooks.len();
         for warning in &mut other.warnings {
             warning.hook = warning.hook.map(|hook| hook + offset);
+            if warning.hook.is_none() {
+                warning.message = format!("`{path}`: {}", warning.message);
+            }
         }
         self.warnings.append(&mut other.warnings);
         let form = |source: &Self| {
@@ -82,7 +85,12 @@ impl Source {
                 }
             }
         }
-        if !other.manifest.extra.is_empty() {
+        let says = |data: &Value| data.get("file").is_some() || data.get("unread").is_some();
+        let more = other.manifest.extra.iter().any(|(key, value)| {
+            key != anyhook_agents::config::MANIFEST_PROVIDER_DATA
+                || value.as_object().is_some_and(|map| map.values().any(says))
+        });
+        if more {
             self.warnings.push(about_file(
                 Severity::Info,
                 "file",

@@ -1,7 +1,9 @@
 //! What a conversion tells its user.
 
-use anyhook_model::Strategy;
+use anyhook_agents::config::kept;
+use anyhook_model::{Hook, Strategy};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -40,6 +42,33 @@ pub struct Warning {
     pub strategy: Option<Strategy>,
     pub severity: Severity,
     pub message: String,
+}
+
+/// What `provider_data` of one agent says that a person would miss; marks of
+/// the place in its file are not that.
+pub(crate) fn own_words(hook: &Hook, agent: &str) -> Vec<String> {
+    let data = hook.provider_data.get(agent).and_then(Value::as_object);
+    let mut words = Vec::new();
+    for (key, value) in data.into_iter().flatten() {
+        match key.as_str() {
+            kept::GROUP => {
+                let keys = value.as_object().into_iter().flat_map(Map::keys);
+                words.extend(keys.map(|key| format!("`{key}`")));
+            }
+            // Spelled otherwise, but carried, unless it was tested against
+            // something else than a tool's name.
+            kept::MATCHER
+                if hook.matcher.is_none()
+                    || data.is_some_and(|data| data.contains_key(kept::EVENT)) =>
+            {
+                words.push(format!("its matcher {value}"));
+            }
+            kept::EVENT => words.push(format!("its event {value}")),
+            mark if mark.starts_with('$') => {}
+            key => words.push(format!("`{key}`")),
+        }
+    }
+    words
 }
 
 /// Collects the warnings of one hook.

@@ -9,7 +9,7 @@ use anyhook_model::{Handler, Hook, Matcher, TimeoutAction};
 use serde_json::Value;
 
 use crate::Source;
-use crate::report::Warning;
+use crate::report::{Warning, own_words};
 use crate::validate::Validated;
 
 /// A field that came back otherwise than it went in.
@@ -296,7 +296,10 @@ fn compare(original: &Hook, found: &Hook, id: &str) -> Vec<(String, String, Stri
     for (key, value) in &original.extra {
         check(key, value.clone(), Value::Null);
     }
-    for agent in original.provider_data.keys().filter(|agent| *agent != id) {
+    for agent in original.provider_data.keys() {
+        if agent == id || own_words(original, agent).is_empty() {
+            continue;
+        }
         check(
             &format!("provider_data.{agent}"),
             Value::Bool(true),

@@ -106,6 +106,10 @@ fn every_sample_is_known_for_what_it_is() {
             let ok = guess
                 .as_ref()
                 .is_some_and(|guess| guess.agent.iter().chain(&guess.rivals).any(own));
+            // These names are those of several agents.
+            let shared = ["hooks/hooks.json", ".github/hooks/"];
+            let clear = path.is_some_and(|path| !shared.iter().any(|name| path.starts_with(name)));
+            let ok = ok && (!clear || guess.as_ref().is_some_and(|guess| guess.rivals.is_empty()));
             if !ok {
                 let _ = writeln!(wrong, "{} {path:?}: {guess:?}", sample.name);
             }

@@ -7,22 +7,18 @@ use serde_json::{Map, Value};
 
 use super::{OneHook, Place};
 use crate::post;
-use crate::report::Severity;
+use crate::report::{Severity, own_words};
 
 impl OneHook<'_> {
     /// Data for this agent, as far as it can be trusted.
     pub(super) fn data(&mut self, places: &[Place<'_>]) -> Map<String, Value> {
         let id = self.adapter.spec.id.as_ref();
-        for (agent, data) in &self.hook.provider_data {
-            if agent == id && self.same_form {
+        for agent in self.hook.provider_data.keys() {
+            let keys = own_words(self.hook, agent);
+            if (agent == id && self.same_form) || keys.is_empty() {
                 continue;
             }
-            let keys = named(data);
-            let what = if keys.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", keys.join(", "))
-            };
+            let what = keys.join(", ");
             let whom = if agent == id {
                 "this form of its file".to_owned()
             } else {
@@ -31,7 +27,7 @@ impl OneHook<'_> {
             self.report.say(
                 Severity::Info,
                 &format!("provider_data.{agent}"),
-                format!("provider_data of {agent}{what} is not for {whom}"),
+                format!("what {agent} alone knows is not for {whom}: {what}"),
             );
         }
         let given = self.hook.provider_data.get(id).filter(|_| self.same_form);
@@ -367,27 +363,6 @@ fn first(pointer: &str) -> &str {
         .split('/')
         .next()
         .unwrap_or_default()
-}
-
-/// The keys that a person would miss, without the marks of their place.
-fn named(data: &Value) -> Vec<String> {
-    let mut keys = Vec::new();
-    for (key, value) in data.as_object().into_iter().flatten() {
-        match key.as_str() {
-            kept::GROUP => keys.extend(
-                value
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .map(|(key, _)| format!("`{key}`")),
-            ),
-            kept::MATCHER => keys.push("its own matcher".to_owned()),
-            kept::EVENT => keys.push(format!("its own event {value}")),
-            mark if mark.starts_with('$') => {}
-            key => keys.push(format!("`{key}`")),
-        }
-    }
-    keys
 }
 
 fn escapes(key: &str, value: &Value) -> bool {
