@@ -255,3 +255,25 @@ fn the_nearest_file_counts_from_the_events_folder() {
         "{told:?}"
     );
 }
+
+/// Where the agent does not obey a refusal, the event happens, and is told.
+#[test]
+fn a_refusal_that_the_agent_ignores_is_told() {
+    let scratch = project(&json!([{"command": "cat >> heard.jsonl"}]));
+    let manifest = "spec: hooks/1.0\nhooks:\n  - event: before_prompt\n    blocking: true\n    \
+                    handler: {type: command, command: 'echo no >&2; exit 2'}\n";
+    scratch.file(".anyhook/hooks.yaml", manifest).unwrap();
+    trust(&scratch);
+    call(
+        &scratch,
+        &payload(&scratch, "s", "UserPromptSubmit", json!({"prompt": "hi"})),
+    );
+    assert_eq!(lines(&scratch, "heard.jsonl"), Vec::<Value>::new());
+    let auggie = json!({"hook_event_name": "PromptSubmit", "conversation_id": "c",
+        "workspace_roots": [scratch.project()], "user_prompt": "do it"});
+    let arguments = ["run", "--agent", "auggie"];
+    anyhook(&scratch, &arguments, &auggie.to_string());
+    let heard = lines(&scratch, "heard.jsonl");
+    assert_eq!(types(&heard), ["prompt.submit"]);
+    assert_eq!(heard[0]["source"], "auggie");
+}
