@@ -135,7 +135,12 @@ fn a_part_of_the_table_says_what_the_whole_says() {
         let response = anyhook_model::HookResponse::deny("no");
         let render = |adapter: &Adapter| {
             let rendered = adapter.render(&event, &response, Default::default());
-            (rendered.stdout, rendered.stderr, rendered.exit, rendered.lost)
+            (
+                rendered.stdout,
+                rendered.stderr,
+                rendered.exit,
+                rendered.lost,
+            )
         };
         let again = caller.for_event(&event.native_event).unwrap();
         assert_eq!(render(again), render(adapter), "{}", path.display());

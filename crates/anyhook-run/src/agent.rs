@@ -5,6 +5,7 @@
 
 use anyhook_model::{Answer, HookEvent, HookResponse, Loss, resolve_ask};
 
+use crate::beside::Voice;
 use crate::native::{self, Caller};
 
 /// A payload, understood.
@@ -13,6 +14,8 @@ pub struct Decoded {
     pub event: HookEvent,
     /// Whether there is a person who can be asked.
     pub can_ask: bool,
+    /// How much of the answer is given.
+    pub voice: Voice,
 }
 
 /// An answer, ready to be written.
@@ -70,6 +73,7 @@ impl Agent for Canonical {
         Ok(Decoded {
             event: decoded,
             can_ask: true,
+            voice: Voice::Full,
         })
     }
 

@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use anyhook_model::{Answer, HookEvent, HookResponse};
 
 use crate::agent::{self, Agent, Decoded, Rendered};
+use crate::beside::Voice;
 use crate::engine::{self, Engine, Options};
 use crate::exec::Cancel;
 use crate::native;
@@ -122,8 +123,13 @@ fn is_off() -> bool {
 
 /// `trouble` goes into the record.
 fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Option<String>) -> i32 {
-    let Decoded { event, can_ask } = decoded;
-    if is_off() {
+    let Decoded {
+        event,
+        can_ask,
+        voice,
+    } = decoded;
+    let preventable = engine::is_preventable(&event.event);
+    if is_off() || (*voice == Voice::Decision && !preventable) {
         let neutral = agent.render(event, &HookResponse::default(), *can_ask);
         return write(&neutral.answer);
     }
@@ -138,6 +144,10 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Opti
     };
     let mut handled = engine.handle(event, &options);
     handled.warnings.extend(trouble);
+    if *voice == Voice::Decision {
+        handled.response.context = None;
+        handled.response.system_message = None;
+    }
     let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
     let exit = if handled.cancelled {
         128 + 15

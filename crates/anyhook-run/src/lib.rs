@@ -7,6 +7,7 @@
 //! the daemon can use the same path from many threads.
 
 pub mod agent;
+pub mod beside;
 pub mod clock;
 mod compiled;
 pub mod dialect;

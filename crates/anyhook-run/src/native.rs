@@ -11,14 +11,20 @@ use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
 use serde_json::Value;
 
 use crate::agent::{Agent, Decoded, Rendered};
+use crate::beside::{self, Voice};
 use crate::dialect::{Dialect, Payload, Read};
 
 /// An agent that calls. Of its table only what the event at hand needs is read.
 pub struct Caller(pub anyhook_agents::Caller);
 
 impl Caller {
-    fn adapter(&self, native_event: &str) -> Option<&'static Adapter> {
-        self.0.for_event(native_event)
+    /// The agent that sent the event; it may be another than the named one.
+    fn adapter(&self, event: &HookEvent) -> Option<&'static Adapter> {
+        let caller = match event.source.as_str() {
+            "" => self.0,
+            source => anyhook_agents::caller(source).unwrap_or(self.0),
+        };
+        caller.for_event(&event.native_event)
     }
 }
 
@@ -34,7 +40,11 @@ impl Agent for Caller {
         let json: Value = serde_json::from_str(text.get(start..).unwrap_or_default())
             .map_err(|error| format!("the payload is not JSON: {error}"))?;
         let adapter = self.0.for_payload(&json, event);
-        let adapter = adapter.ok_or("the agent's table cannot be read")?;
+        let mut adapter = adapter.ok_or("the agent's table cannot be read")?;
+        let caller = beside::caller(adapter, &json, event);
+        if let Some(other) = caller.and_then(|caller| caller.for_payload(&json, event)) {
+            adapter = other;
+        }
         let decoded = adapter
             .decode(&json, event)
             .map_err(|error| error.to_string())?;
@@ -44,14 +54,16 @@ impl Agent for Caller {
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned());
         }
+        let voice = caller.map_or(Voice::Full, |caller| beside::voice(caller, &event));
         Ok(Decoded {
             event,
             can_ask: true,
+            voice,
         })
     }
 
     fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered {
-        let Some(adapter) = self.adapter(&event.native_event) else {
+        let Some(adapter) = self.adapter(event) else {
             return Rendered::default();
         };
         let can_ask =
@@ -150,7 +162,7 @@ fn started_headless(_flags: &[anyhook_agents::spec::Str]) -> bool {
 }
 
 /// `NAME` or `NAME=value`.
-fn has_variable(mark: &str) -> bool {
+pub(crate) fn has_variable(mark: &str) -> bool {
     match mark.split_once('=') {
         Some((name, value)) => std::env::var_os(name).is_some_and(|there| there == value),
         None => std::env::var_os(mark).is_some(),

@@ -4,6 +4,8 @@
 use anyhook_daemon::{AgentName, HookHost, HookReply, HookRequest};
 use anyhook_model::{HookEvent, HookResponse, Record, resolve_ask};
 use anyhook_run::agent::{self, Agent, Decoded, Rendered};
+use anyhook_run::beside::Voice;
+use anyhook_run::engine::is_preventable;
 use anyhook_run::{Engine, Options, engine, redact};
 use serde_json::Value;
 
@@ -22,9 +24,14 @@ impl Host {
     }
 
     fn answer(&self, agent: &dyn Agent, decoded: Decoded, unattended: bool) -> HookReply {
-        let Decoded { event, can_ask } = decoded;
+        let Decoded {
+            event,
+            can_ask,
+            voice,
+        } = decoded;
         let can_ask = can_ask && !unattended;
-        if self.is_off {
+        let quiet = voice == Voice::Decision;
+        if self.is_off || (quiet && !is_preventable(&event.event)) {
             let response = HookResponse::default();
             return HookReply {
                 answer: agent.render(&event, &response, can_ask).answer,
@@ -33,7 +40,11 @@ impl Host {
                 record: None,
             };
         }
-        let handled = self.engine.handle(&event, &Options::default());
+        let mut handled = self.engine.handle(&event, &Options::default());
+        if quiet {
+            handled.response.context = None;
+            handled.response.system_message = None;
+        }
         let response = handled.response.clone();
         let Rendered { answer, lost } = agent.render(&event, &response, can_ask);
         self.engine
