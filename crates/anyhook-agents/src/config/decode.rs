@@ -144,24 +144,28 @@ impl Decoder<'_> {
             };
             match map.get("hooks").and_then(Value::as_array) {
                 Some(handlers) => {
-                    if handlers.is_empty() {
-                        self.skip(event, index, entry, "has no handler");
+                    if !handlers.iter().any(|handler| self.reads(handler)) {
+                        self.skip(event, index, entry, "has no handler with a canonical form");
+                        continue;
                     }
+                    let mut joined = false;
                     for (position, handler) in handlers.iter().enumerate() {
-                        let Some(handler) = handler.as_object() else {
-                            self.skip(event, index, entry, "has a handler that is not an object");
-                            break;
-                        };
-                        self.entry(
-                            &native,
-                            Entry {
-                                event,
-                                index,
-                                group: Some(map),
-                                handler,
-                                joined: position > 0,
-                            },
-                        );
+                        match handler.as_object().filter(|_| self.reads(handler)) {
+                            Some(handler) => {
+                                self.entry(
+                                    &native,
+                                    Entry {
+                                        event,
+                                        index,
+                                        group: Some(map),
+                                        handler,
+                                        joined,
+                                    },
+                                );
+                                joined = true;
+                            }
+                            None => self.skip_handler(event, index, map, position, handler),
+                        }
                     }
                 }
                 None => self.entry(
@@ -212,6 +216,44 @@ impl Decoder<'_> {
             .iter()
             .find(|(_, spelled)| *spelled == event)
             .map_or_else(|| event.to_owned(), |(native, _)| native.to_string())
+    }
+
+    /// Whether a handler is of a type that has a canonical form.
+    fn reads(&self, handler: &Value) -> bool {
+        let spec = &self.config.handler;
+        handler.is_object()
+            && spec.type_at.as_deref().is_none_or(|at| {
+                pointer::get(handler, at).is_none_or(|written| {
+                    spec.types.iter().any(|(kind, native)| {
+                        written == native.as_ref() && HandlerKind::parse(kind).is_some()
+                    })
+                })
+            })
+    }
+
+    /// One handler of a group that has others.
+    fn skip_handler(
+        &mut self,
+        event: &str,
+        index: usize,
+        group: &Map<String, Value>,
+        position: usize,
+        handler: &Value,
+    ) {
+        self.find(
+            None,
+            event,
+            format!(
+                "handler {} of entry {} of `{event}` has no canonical form; it is kept for this agent and converted for no other",
+                position + 1,
+                index + 1
+            ),
+        );
+        let mut rest = Value::Object(group.clone());
+        pointer::take(&mut rest, "/hooks");
+        self.unread.push(json!({
+            "event": event, "index": index, "position": position, "handler": handler, "group": rest,
+        }));
     }
 
     fn skip(&mut self, event: &str, index: usize, entry: &Value, why: &str) {

@@ -78,7 +78,7 @@ impl Adapter {
             .into_iter()
             .flatten()
         {
-            put_unread(&mut root, entry);
+            put_unread(config, &mut root, entry);
         }
         let mut preamble = config.preamble.clone();
         for key in own
@@ -161,30 +161,48 @@ fn event_map(config: &Config, placements: &[Placement]) -> Value {
 }
 
 /// An entry that could not be read goes back to where it stood.
-fn put_unread(root: &mut Value, entry: &Value) {
-    if let Some(whole) = entry.get("root") {
+fn put_unread(config: &Config, root: &mut Value, unread: &Value) {
+    if let Some(whole) = unread.get("root") {
         *root = whole.clone();
         return;
     }
-    let (Some(event), Some(index), Some(entry)) = (
-        entry.get("event").and_then(Value::as_str),
-        entry
-            .get("index")
-            .and_then(Value::as_u64)
-            .and_then(|index| usize::try_from(index).ok()),
-        entry.get("entry"),
-    ) else {
+    let number = |key: &str| usize::try_from(unread.get(key)?.as_u64()?).ok();
+    let (Some(event), Some(index)) = (unread.get("event").and_then(Value::as_str), number("index"))
+    else {
         return;
     };
     let list = match root {
-        Value::Array(list) => Some(list),
-        Value::Object(map) => map.entry(event).or_insert_with(|| json!([])).as_array_mut(),
-        _ => None,
+        Value::Array(list) => list,
+        Value::Object(map) => match map.entry(event).or_insert_with(|| json!([])) {
+            Value::Array(list) => list,
+            _ => return,
+        },
+        _ => return,
     };
-    if let Some(list) = list
-        && !list.contains(entry)
-    {
+    if let Some(entry) = unread.get("entry") {
         list.insert(index.min(list.len()), entry.clone());
+        return;
+    }
+    let (Some(position), Some(handler), Some(group)) = (
+        number("position"),
+        unread.get("handler"),
+        unread.get("group"),
+    ) else {
+        return;
+    };
+    let at = config.matcher.at.as_ref();
+    let hooks = list
+        .get_mut(index)
+        // Under another matcher it would be another hook.
+        .filter(|there| at.is_empty() || pointer::get(there, at) == pointer::get(group, at))
+        .and_then(|there| there.get_mut("hooks"))
+        .and_then(Value::as_array_mut);
+    if let Some(hooks) = hooks {
+        hooks.insert(position.min(hooks.len()), handler.clone());
+    } else {
+        let mut group = group.clone();
+        pointer::put(&mut group, "/hooks", json!([handler]));
+        list.push(group);
     }
 }
 

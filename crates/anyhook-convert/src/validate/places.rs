@@ -276,7 +276,7 @@ impl OneHook<'_> {
             match &atom {
                 Matcher::Name(name) => wanted.push(name.clone()),
                 Matcher::Mcp { mcp, .. } if mcp.server == ANY_SERVER && mcp.tool.is_none() => {
-                    wanted.push("mcp".into())
+                    wanted.push("mcp".into());
                 }
                 Matcher::Mcp { .. } => {
                     wanted.push("mcp".into());

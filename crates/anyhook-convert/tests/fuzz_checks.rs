@@ -1,0 +1,99 @@
+//! A short run of the fuzz targets' own checks of every agent's decoders: over
+//! their corpora, over mutations of these, and over arbitrary bytes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+
+#[path = "../../../fuzz/checks/answer.rs"]
+mod answer;
+#[path = "../../../fuzz/checks/config.rs"]
+mod config;
+#[path = "../../../fuzz/checks/payload.rs"]
+mod payload;
+
+fn corpus(name: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(name);
+    let files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .collect();
+    assert!(!files.is_empty());
+    files
+}
+
+/// Cuts, repeats, and overwrites, with pieces that keep JSON alive.
+fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+    let pieces = [
+        "", "null", "0", "\"\"", "[]", "{}", "-1e308", "\"*\"", "true", ",", "}", "\u{e9}",
+    ];
+    let edit = (
+        any::<u16>(),
+        any::<u16>(),
+        proptest::sample::select(pieces.to_vec()),
+    );
+    let edits = proptest::collection::vec(edit, 1..4);
+    (proptest::sample::select(seeds), edits).prop_map(|(mut data, edits)| {
+        for (at, length, piece) in edits {
+            let at = usize::from(at) % (data.len() + 1);
+            let end = (at + usize::from(length) % 12).min(data.len());
+            data.splice(at..end, piece.bytes());
+        }
+        data
+    })
+}
+
+#[test]
+fn the_corpora_pass() {
+    corpus("config").iter().for_each(|data| config::check(data));
+    corpus("payload")
+        .iter()
+        .for_each(|data| payload::check(data));
+    corpus("answer").iter().for_each(|data| answer::check(data));
+}
+
+#[test]
+fn deep_nesting_is_survived() {
+    for unit in ["[", "{\"hooks\":", "{\"hooks\":["] {
+        config::check(unit.repeat(50_000).as_bytes());
+        payload::check(unit.repeat(50_000).as_bytes());
+        answer::check(unit.repeat(50_000).as_bytes());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_configs(data in mutations(corpus("config"))) {
+        config::check(&data);
+    }
+
+    #[test]
+    fn mutated_payloads(data in mutations(corpus("payload"))) {
+        payload::check(&data);
+    }
+
+    #[test]
+    fn mutated_answers(data in mutations(corpus("answer"))) {
+        answer::check(&data);
+    }
+
+    #[test]
+    fn arbitrary_bytes(data in proptest::collection::vec(any::<u8>(), 0..200)) {
+        config::check(&data);
+        payload::check(&data);
+        answer::check(&data);
+    }
+}
