@@ -1,7 +1,9 @@
 //! What the daemon costs, as ratios: hook calls against a bare handler of the same
 //! framework, ingest against plain batched inserts, memory over many requests.
 //!
-//! `cargo run --release -p anyhook-daemon --example load [REQUESTS]` prints one JSON object.
+//! `cargo run --release -p anyhook-daemon --example load [REQUESTS [ANYHOOK]]` prints one JSON
+//! object. With the path of an `anyhook` its real engine is measured, too. Baseline and
+//! candidates take turns, so that what disturbs one disturbs the others; the best round counts.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +18,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhook_daemon::{AgentName, Config, Daemon, HookHost, HookReply, HookRequest};
+use anyhook_daemon::{AgentName, Config, Daemon, HookHost, HookReply, HookRequest, Stopper};
 use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record};
 use anyhook_store::{EventRow, SqliteStore, Store};
 use serde_json::json;
@@ -48,17 +50,54 @@ impl HookHost for Host {
     }
 }
 
+const ROUNDS: usize = 5;
+
 fn main() {
     let requests: usize = std::env::args()
         .nth(1)
         .map_or(20_000, |count| count.parse().unwrap());
-    let body = json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/p",
+    let body = json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/",
         "tool_name": "Bash", "tool_input": {"command": "ls -la"}})
     .to_string();
-    let echo = measure(bare(), "/echo", &body, requests);
-    let (noop, flat) = daemon(HookResponse::default(), &body, requests);
-    let (deciding, _) = daemon(HookResponse::deny("no"), &body, requests);
+    let reads = body.replace("Bash", "Read");
+    let bare = bare();
+    let noop = Measuring::start(HookResponse::default());
+    let deciding = Measuring::start(HookResponse::deny("no"));
+    let real = std::env::args().nth(2).map(|path| Real::start(&path));
+    let mut sums = [const { Sum::new() }; 6];
+    let mut early = None;
+    for _ in 0..ROUNDS {
+        let real = real.as_ref().map(|real| real.address);
+        // Processes are started a hundred times slower.
+        let (many, few) = (requests / ROUNDS, requests / ROUNDS / 50);
+        let targets = [
+            (Some(bare), "/echo", &body, many),
+            (Some(noop.address), "/hooks/claude", &body, many),
+            (Some(deciding.address), "/hooks/claude", &body, many),
+            (real, "/hooks/claude", &body, many),
+            (real.map(|_| bare), "/start", &reads, few),
+            (real, "/hooks/claude", &reads, few),
+        ];
+        for ((address, path, body, count), sum) in targets.into_iter().zip(&mut sums) {
+            if let Some(address) = address {
+                sum.add(measure(address, path, body, count));
+            }
+        }
+        early = early.or_else(|| real.as_ref().map(Real::resident_kib));
+    }
+    let late = real.as_ref().map(Real::resident_kib);
     let (plain, ingest) = inserts();
+    let [echo, noop, deciding, engine, started, hooked] = sums;
+    let engine = real.map(|_| {
+        json!({
+            "nothing_matches": engine.to_json(),
+            "nothing_matches_to_echo": engine.rate / echo.rate,
+            "bare_start": started.to_json(),
+            "hook_decides": hooked.to_json(),
+            "hook_decides_to_bare_start": hooked.rate / started.rate,
+            "resident_kib": {"after_a_round": early, "at_the_end": late},
+        })
+    });
     println!(
         "{}",
         json!({
@@ -68,12 +107,77 @@ fn main() {
             "deciding": deciding.to_json(),
             "noop_to_echo": noop.rate / echo.rate,
             "deciding_to_echo": deciding.rate / echo.rate,
-            "resident_kib": {"after_a_tenth": flat.0, "at_the_end": flat.1},
             "plain_inserts_per_second": plain,
             "ingest_per_second": ingest,
             "ingest_to_plain": ingest / plain,
+            "engine": engine,
         })
     );
+}
+
+/// What a hook does that decides.
+const DECIDES: &str = r#"echo '{"decision":"deny","reason":"no"}'"#;
+
+/// The real binary, with twenty hooks of which none matches a command, and one that
+/// decides about reading.
+struct Real {
+    child: std::process::Child,
+    address: SocketAddr,
+    _dir: tempfile::TempDir,
+}
+
+impl Real {
+    fn start(path: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut hooks: Vec<_> = (0..20)
+            .map(|n| {
+                json!({"name": format!("other-{n}"), "event": "before_tool_execute",
+                    "matcher": "web_fetch", "handler": {"type": "command", "command": "true"}})
+            })
+            .collect();
+        hooks.push(
+            json!({"name": "guard", "event": "before_tool_execute", "blocking": true,
+            "matcher": "file_read", "handler": {"type": "command", "command": DECIDES}}),
+        );
+        let manifest = json!({"spec": "hooks/1.0", "hooks": hooks});
+        std::fs::write(dir.path().join("hooks.json"), manifest.to_string()).unwrap();
+        let mut child = std::process::Command::new(path)
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .env("ANYHOOK_CONFIG_DIR", dir.path())
+            .env("ANYHOOK_STATE_DIR", dir.path().join("state"))
+            .env("ANYHOOK_MANAGED_DIR", dir.path().join("managed"))
+            .env("HOME", dir.path())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut { out }, &mut line).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap();
+        Self {
+            address: url.trim_start_matches("http://").parse().unwrap(),
+            child,
+            _dir: dir,
+        }
+    }
+
+    /// 0 where the system does not say.
+    fn resident_kib(&self) -> u64 {
+        std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .unwrap_or_default()
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// The same framework, the same connection handling, nothing else.
@@ -89,51 +193,99 @@ fn bare() -> SocketAddr {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             let echo = |body: axum::Json<serde_json::Value>| async { body };
-            let router = axum::Router::new().route("/echo", axum::routing::post(echo));
+            let router = axum::Router::new()
+                .route("/echo", axum::routing::post(echo))
+                .route("/start", axum::routing::post(start));
             axum::serve(listener, router).await.unwrap();
         });
     });
     address
 }
 
-fn daemon(response: HookResponse, body: &str, requests: usize) -> (Measured, (u64, u64)) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
-    let mut config = Config::new("token-of-the-measuring-program");
-    config.listen = ([127, 0, 0, 1], 0).into();
-    let daemon = Daemon::bind(config, store, Arc::new(Host { response })).unwrap();
-    let (address, stopper) = (daemon.local_addr(), daemon.stopper());
-    let thread = std::thread::spawn(move || daemon.run().unwrap());
-    measure(address, "/hooks/claude", body, requests / 10);
-    let early = resident_kib();
-    let measured = measure(address, "/hooks/claude", body, requests);
-    let late = resident_kib();
-    stopper.stop();
-    thread.join().unwrap();
-    (measured, (early, late))
+/// Starts what the hook starts, gives it the body, and answers with its output.
+async fn start(body: axum::body::Bytes) -> Vec<u8> {
+    let started = tokio::task::spawn_blocking(move || {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", DECIDES])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It need not read.
+        let _ = child.stdin.take().unwrap().write_all(&body);
+        child.wait_with_output().unwrap().stdout
+    });
+    started.await.unwrap()
 }
 
-struct Measured {
-    rate: f64,
-    p50: Duration,
-    p99: Duration,
+/// A daemon in this process.
+struct Measuring {
+    address: SocketAddr,
+    stopper: Stopper,
+    thread: Option<std::thread::JoinHandle<()>>,
+    _dir: tempfile::TempDir,
 }
 
-impl Measured {
-    fn to_json(&self) -> serde_json::Value {
-        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-        json!({"per_second": self.rate, "p50_ms": ms(self.p50), "p99_ms": ms(self.p99)})
+impl Measuring {
+    fn start(response: HookResponse) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
+        let mut config = Config::new("token-of-the-measuring-program");
+        config.listen = ([127, 0, 0, 1], 0).into();
+        let daemon = Daemon::bind(config, store, Arc::new(Host { response })).unwrap();
+        Self {
+            address: daemon.local_addr(),
+            stopper: daemon.stopper(),
+            thread: Some(std::thread::spawn(move || daemon.run().unwrap())),
+            _dir: dir,
+        }
     }
 }
 
-fn measure(address: SocketAddr, path: &str, body: &str, requests: usize) -> Measured {
+impl Drop for Measuring {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+/// All rounds of one target.
+struct Sum {
+    /// Of the best round.
+    rate: f64,
+    times: Vec<Duration>,
+}
+
+impl Sum {
+    const fn new() -> Self {
+        Self {
+            rate: 0.0,
+            times: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, (rate, times): (f64, Vec<Duration>)) {
+        self.rate = self.rate.max(rate);
+        self.times.extend(times);
+        self.times.sort_unstable();
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let ms = |percent: usize| self.times[self.times.len() * percent / 100].as_secs_f64() * 1e3;
+        json!({"per_second": self.rate, "p50_ms": ms(50), "p99_ms": ms(99)})
+    }
+}
+
+/// Requests per second, and how long each took.
+fn measure(address: SocketAddr, path: &str, body: &str, requests: usize) -> (f64, Vec<Duration>) {
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let each = requests / CLIENTS;
     let begun = Instant::now();
-    let mut times: Vec<Duration> = std::thread::scope(|scope| {
+    let times: Vec<Duration> = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|_| scope.spawn(|| client(address, request.as_bytes(), each)))
             .collect();
@@ -143,12 +295,7 @@ fn measure(address: SocketAddr, path: &str, body: &str, requests: usize) -> Meas
             .collect()
     });
     let took = begun.elapsed().as_secs_f64();
-    times.sort_unstable();
-    Measured {
-        rate: times.len() as f64 / took,
-        p50: times[times.len() / 2],
-        p99: times[times.len() * 99 / 100],
-    }
+    (times.len() as f64 / took, times)
 }
 
 /// One kept connection, one request after another.
@@ -284,14 +431,4 @@ fn line(id: &str) -> String {
         ..Record::default()
     };
     serde_json::to_string(&record).unwrap()
-}
-
-/// 0 where the system does not say.
-fn resident_kib() -> u64 {
-    std::fs::read_to_string("/proc/self/status")
-        .unwrap_or_default()
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok())
-        .unwrap_or_default()
 }

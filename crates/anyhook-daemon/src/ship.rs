@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhook_store::journal::{self, BatchLimit};
 use anyhook_store::{Ingested, StoreError};
 use serde_json::Value;
+use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::ingest::MACHINE_HEADER;
 
@@ -71,6 +72,12 @@ impl Ship {
             .timeout_global(Some(CALL))
             .http_status_as_error(false)
             .max_redirects(0)
+            // A company's own authority is known to its machines only.
+            .tls_config(
+                TlsConfig::builder()
+                    .root_certs(RootCerts::PlatformVerifier)
+                    .build(),
+            )
             .build()
             .new_agent();
         let mut shipped = Shipped::default();

@@ -5,6 +5,7 @@
 
 mod codex;
 mod convert;
+mod daemon;
 mod dispatch;
 mod measure;
 mod openhook;
@@ -22,6 +23,7 @@ const ALL: &[(&str, Bench)] = &[
     ("run", dispatch::run),
     ("openhook", openhook::run),
     ("codex", codex::run),
+    ("daemon", daemon::run),
 ];
 
 /// What every benchmark needs.

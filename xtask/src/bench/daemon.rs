@@ -1,0 +1,145 @@
+//! The daemon against a bare handler of its framework, its store against plain
+//! inserts, and `run --server` against `run`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::Setup;
+use super::measure::{Case, measure, report};
+
+const REQUESTS: &str = "200000";
+/// What the daemon may cost: at least half of what the bare thing does.
+const LEAST: f64 = 0.5;
+/// What it may grow by, from the first fifth of the requests to the last.
+const GROWTH: f64 = 1.5;
+
+const PAYLOAD: &str = r#"{"session_id":"bench","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi"}}"#;
+
+pub fn run(setup: &Setup) -> Result<(), String> {
+    load(setup)?;
+    dispatcher(setup)
+}
+
+fn load(setup: &Setup) -> Result<(), String> {
+    let output = crate::run::cargo()
+        .args(["run", "--quiet", "--release", "--package", "anyhook-daemon"])
+        .args(["--example", "load", "--", REQUESTS])
+        .arg(&setup.anyhook)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let found: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("the load program said nothing usable: {error}"))?;
+    let number = |at: &str| {
+        let value = found.pointer(at).and_then(Value::as_f64);
+        value.ok_or_else(|| format!("the load program did not say {at}"))
+    };
+    println!(
+        "{:<46} {:>9} {:>9} {:>9}",
+        "8 connections", "per s", "p50 ms", "p99 ms"
+    );
+    for (name, at) in [
+        ("echo, the same framework", "/echo"),
+        ("the daemon, hooks say nothing", "/noop"),
+        ("the daemon, hooks decide", "/deciding"),
+        (
+            "serve, 20 hooks, nothing matches",
+            "/engine/nothing_matches",
+        ),
+        ("a bare handler that starts the hook", "/engine/bare_start"),
+        (
+            "serve, 21 hooks, one runs and decides",
+            "/engine/hook_decides",
+        ),
+    ] {
+        println!(
+            "{name:<46} {:>9.0} {:>9.2} {:>9.2}",
+            number(&format!("{at}/per_second"))?,
+            number(&format!("{at}/p50_ms"))?,
+            number(&format!("{at}/p99_ms"))?
+        );
+    }
+    for (name, at) in [
+        ("hooks say nothing, to echo", "/noop_to_echo"),
+        ("hooks decide, to echo", "/deciding_to_echo"),
+        (
+            "a hook runs, to the bare start",
+            "/engine/hook_decides_to_bare_start",
+        ),
+        ("ingest, to plain inserts", "/ingest_to_plain"),
+    ] {
+        let ratio = number(at)?;
+        let verdict = if ratio >= LEAST { "at least" } else { "BELOW" };
+        println!("{name:<46} {ratio:>9.2}  {verdict} {LEAST}");
+    }
+    let ratio = number("/engine/nothing_matches_to_echo")?;
+    println!(
+        "{:<46} {ratio:>9.2}",
+        "serve with journal and store, to echo"
+    );
+    let early = number("/engine/resident_kib/after_a_round")? / 1024.0;
+    let late = number("/engine/resident_kib/at_the_end")? / 1024.0;
+    let verdict = if late <= early * GROWTH {
+        "flat"
+    } else {
+        "GROWS"
+    };
+    println!("memory {early:.1} MiB, after {REQUESTS} requests {late:.1} MiB  {verdict}");
+    Ok(())
+}
+
+/// One `anyhook serve`, ended with its value.
+struct Serving(Child, String);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Serving {
+    fn start(setup: &Setup) -> Result<Self, String> {
+        let mut child = setup
+            .command()
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        if let Some(out) = child.stdout.take() {
+            let _ = BufReader::new(out).read_line(&mut line);
+        }
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        let url = said.get("url").and_then(Value::as_str);
+        let url = url.ok_or("the daemon did not start")?.to_owned();
+        Ok(Self(child, url))
+    }
+}
+
+fn dispatcher(setup: &Setup) -> Result<(), String> {
+    let config = setup.scratch.path().join("config");
+    fs::create_dir_all(&config).map_err(|error| error.to_string())?;
+    let serving = Serving::start(setup)?;
+    let url = serving.1.as_str();
+    let run = |more: Vec<&str>| {
+        let more: Vec<String> = more.into_iter().map(str::to_owned).collect();
+        move || {
+            let mut command = setup.command();
+            command.args(["run", "--agent", "claude-code"]).args(&more);
+            command
+        }
+    };
+    let cases = [
+        Case::new("/bin/true", || Command::new("/bin/true")),
+        Case::new("run", run(vec![])).with_stdin(PAYLOAD.as_bytes()),
+        Case::new("run --server", run(vec!["--server", url])).with_stdin(PAYLOAD.as_bytes()),
+    ];
+    println!();
+    let times = measure(&cases, 150)?;
+    report(&cases, &times, &[]);
+    Ok(())
+}
