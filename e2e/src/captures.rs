@@ -111,7 +111,7 @@ fn unused(folder: &Path, name: &str) -> PathBuf {
     if !plain.exists() {
         return plain;
     }
-    (2..)
+    (2..1000)
         .map(|count| folder.join(format!("{name}-{count}.json")))
         .find(|path| !path.exists())
         .unwrap_or(plain)

@@ -26,6 +26,7 @@ pub struct Expect {
     pub events: Events,
     /// Steps whose tool has another canonical name than the step suggests; empty when hooks do not see it.
     pub tools: BTreeMap<String, String>,
+    pub openhook: OpenHook,
     /// By the name of the check.
     pub cannot: BTreeMap<String, Cannot>,
     pub sabotage: Vec<Sabotage>,
@@ -50,6 +51,17 @@ pub struct Events {
     pub sometimes: BTreeMap<String, String>,
     /// Come without a session id.
     pub sessionless: Vec<String>,
+}
+
+/// What the OpenHook stream of a session can be.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenHook {
+    /// The client keeps no transcript that could be named.
+    pub no_transcript: bool,
+    /// Requirements of level 2 that cannot be met, by their codes.
+    pub lacks: Vec<String>,
+    pub why: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -158,7 +158,7 @@ fn run(options: &Options) -> Result<bool> {
     let lab = lab(options)?;
     let program = program(options)?;
     let mut lines = Vec::new();
-    let mut shapes = String::new();
+    let mut shapes = Vec::new();
     for client in &chosen(options)? {
         tell(&format!("{} {} …\n", client.slug(), client.pin.version));
         let mut line = Line {
@@ -185,7 +185,8 @@ fn run(options: &Options) -> Result<bool> {
     show(&table(&lines));
     if !shapes.is_empty() {
         show(&format!(
-            "\npayloads that are not as they were captured:\n{shapes}"
+            "\npayloads that are not as they were captured:\n{}",
+            shapes.concat()
         ));
     }
     if let Some(path) = &options.proof {
@@ -199,7 +200,7 @@ fn checks(
     client: &Client,
     program: &Program,
     options: &Options,
-    shapes: &mut String,
+    shapes: &mut Vec<String>,
 ) -> Result<Vec<Check>> {
     let kept = |name: &str, folder: &Path| tell(&format!("  {name}: {}\n", folder.display()));
     let (mut checks, outcome) = smoke(lab, client)?;
@@ -207,7 +208,7 @@ fn checks(
         kept("smoke", folder);
     }
     for change in captures::compare(client.slug(), &outcome, options.captures)? {
-        shapes.push_str(&format!("{}: {change}\n", client.slug()));
+        shapes.push(format!("{}: {change}\n", client.slug()));
     }
     if client.expect.no_adapter.is_none() {
         let proof = Proof {

@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
             native_hooks: false,
             rules: Vec::new(),
             prepare: None,
-            timeout: Duration::from_secs(180),
+            timeout: Duration::from_mins(3),
         }
     }
 

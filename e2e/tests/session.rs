@@ -17,6 +17,7 @@ use anyhook_e2e::client::{Client, Drive, Package, Pin};
 use anyhook_e2e::expect::Expect;
 use anyhook_e2e::hook::Rule;
 use anyhook_e2e::isolation::Isolation;
+use anyhook_e2e::proof::CHECKS;
 use anyhook_e2e::scenario::{Scenario, Step};
 use anyhook_e2e::session::{Lab, Outcome, Session};
 use serde_json::json;
@@ -238,6 +239,37 @@ fn the_data_of_every_client_can_be_read() {
         assert_eq!(
             drive.tools.0.contains_key("subagent"),
             drive.no_subagent.is_none(),
+            "{}",
+            client.slug()
+        );
+    }
+}
+
+#[test]
+fn expectations_are_about_checks_that_there_are() {
+    for client in Client::all().unwrap() {
+        let expect = &client.expect;
+        let broken = expect.sabotage.iter().flat_map(|sabotage| &sabotage.red);
+        for name in expect.cannot.keys().chain(broken) {
+            assert!(CHECKS.contains(&name.as_str()), "{}: {name}", client.slug());
+        }
+        for sabotage in &expect.sabotage {
+            assert!(!sabotage.red.is_empty(), "{}", client.slug());
+            assert!(
+                sabotage.answer.is_some() || sabotage.installed.is_some(),
+                "{}",
+                client.slug()
+            );
+        }
+        assert!(
+            expect.no_adapter.is_some() || !expect.sabotage.is_empty(),
+            "{}: no proof that its checks can fail",
+            client.slug()
+        );
+        let has_adapter = anyhook_agents::get(client.slug()).is_some();
+        assert_eq!(
+            has_adapter,
+            expect.no_adapter.is_none(),
             "{}",
             client.slug()
         );

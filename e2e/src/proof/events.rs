@@ -7,7 +7,8 @@ use anyhook_model::record::RecordKind;
 use openhook::Checker;
 use serde_json::Value;
 
-use crate::expect::{Events, Expect, Finding};
+use crate::expect::{Events, Expect, Finding, OpenHook};
+use crate::report::Verdict;
 use crate::session::Outcome;
 
 /// Exactly the events that are expected came, each as what it is.
@@ -128,42 +129,41 @@ pub fn session_id(records: &[Record], outcome: &Outcome, expect: &Expect) -> Fin
     verdict(wrong.into_iter().collect())
 }
 
-/// What the consumer of `.openhook.json` got is a stream of level 2, without a fault.
-pub fn openhook(outcome: &Outcome, source: &str) -> Finding {
+/// What the consumer of `.openhook.json` got is a stream of level 2, or lacks exactly what it is known to lack.
+pub fn openhook(outcome: &Outcome, source: &str, expected: &OpenHook) -> Verdict {
     let Some(stream) = outcome.file("openhook.jsonl") else {
-        return Err("the consumer was not called".to_owned());
+        return Verdict::failed("the consumer was not called");
     };
     let mut checker = Checker::new();
+    if expected.no_transcript {
+        checker = checker.without_transcripts(source);
+    }
     for line in stream.lines() {
         checker.push_line(line);
     }
     let report = checker.finish();
-    let mut wrong = Vec::new();
     if report.invalid.count > 0 {
-        wrong.push(format!("invalid: {:?}", report.invalid.examples));
+        return Verdict::failed(format!("invalid: {:?}", report.invalid.examples));
     }
-    match report.sources.as_slice() {
-        [one] if one.source == source => {
-            if one.level < 2 {
-                let unmet: Vec<&str> = one
-                    .requirements
-                    .iter()
-                    .filter(|requirement| requirement.level <= 2 && !requirement.met)
-                    .map(|requirement| requirement.text)
-                    .collect();
-                wrong.push(format!(
-                    "level {}: not met: {}",
-                    one.level,
-                    unmet.join("; ")
-                ));
-            }
-        }
-        others => {
-            let names: Vec<&str> = others.iter().map(|one| one.source.as_str()).collect();
-            wrong.push(format!("sources {names:?}"));
-        }
+    let [one] = report.sources.as_slice() else {
+        return Verdict::failed(format!("{} sources", report.sources.len()));
+    };
+    if one.source != source {
+        return Verdict::failed(format!("the source is `{}`", one.source));
     }
-    verdict(wrong)
+    let lacks: Vec<&str> = one
+        .requirements
+        .iter()
+        .filter(|requirement| requirement.level <= 2 && !requirement.met)
+        .map(|requirement| requirement.code)
+        .collect();
+    if lacks != expected.lacks {
+        Verdict::failed(format!("it lacks {lacks:?}, not {:?}", expected.lacks))
+    } else if lacks.is_empty() {
+        Verdict::Passed
+    } else {
+        Verdict::Cannot(expected.why.clone())
+    }
 }
 
 fn verdict(wrong: Vec<String>) -> Finding {

@@ -74,15 +74,19 @@ impl Proof<'_> {
                     "hook prints garbage",
                     survived(&outcome, &records, "garbage", RunOutcome::Error),
                 ),
-                ("OpenHook stream", events::openhook(&outcome, slug)),
             ],
         );
+        checks.push(Check::new(
+            "OpenHook stream",
+            events::openhook(&outcome, slug, &expect.openhook),
+        ));
         // A rewrite that is lost must not let the command run as it was: what protects is never weakened.
         for check in &mut checks {
-            if check.name == "rewrite" && matches!(check.verdict, Verdict::Cannot(_)) {
-                if let Err(seen) = not_there(&outcome, "original.txt") {
-                    check.verdict = Verdict::Failed(seen);
-                }
+            if check.name == "rewrite"
+                && matches!(check.verdict, Verdict::Cannot(_))
+                && let Err(seen) = not_there(&outcome, "original.txt")
+            {
+                check.verdict = Verdict::Failed(seen);
             }
         }
         if !expect.deny_ends_run {
