@@ -14,12 +14,12 @@ pub fn files(text: &str) -> Vec<Value> {
     let mut hunk = Hunk::default();
     for line in text.lines() {
         let header = [
-            ("*** Add File: ", "create"),
-            ("*** Update File: ", "update"),
-            ("*** Delete File: ", "delete"),
+            ("*** Add File:", "create"),
+            ("*** Update File:", "update"),
+            ("*** Delete File:", "delete"),
         ]
         .into_iter()
-        .find_map(|(mark, operation)| Some((line.strip_prefix(mark)?.trim(), operation)));
+        .find_map(|(mark, operation)| Some((after(line, mark)?, operation)));
         if let Some((path, operation)) = header {
             hunk.close(files.last_mut());
             let mut file = Map::new();
@@ -31,8 +31,8 @@ pub fn files(text: &str) -> Vec<Value> {
         let Some(file) = files.last_mut() else {
             continue;
         };
-        if let Some(target) = line.strip_prefix("*** Move to: ") {
-            file.insert("move_to".into(), json!(target.trim()));
+        if let Some(target) = after(line, "*** Move to:") {
+            file.insert("move_to".into(), json!(target));
         } else if line.starts_with("*** ") || line.starts_with("@@") {
             hunk.close(Some(file));
         } else if file.get("operation") == Some(&json!("create")) {
@@ -49,6 +49,15 @@ pub fn files(text: &str) -> Vec<Value> {
     }
     hunk.close(files.last_mut());
     files.into_iter().map(Value::Object).collect()
+}
+
+/// What follows a mark. Readers of the format trim its lines, so blanks before
+/// a header hide no file; a header that is none is one file too many, no harm.
+fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    let line = line.trim();
+    let head = line.get(..mark.len())?;
+    let rest = line.get(mark.len()..)?;
+    head.eq_ignore_ascii_case(mark).then(|| rest.trim())
 }
 
 #[derive(Default)]
@@ -141,6 +150,16 @@ mod tests {
                 json!({"path": "d.txt", "operation": "delete"}),
             ]
         );
+    }
+
+    #[test]
+    fn blanks_and_case_hide_no_file() {
+        let text = "*** Begin Patch\n*** Delete File: harmless\n  *** delete file: .env\n\t*** Move to: x\n*** End Patch";
+        let paths: Vec<Value> = files(text)
+            .iter()
+            .map(|file| file["path"].clone())
+            .collect();
+        assert_eq!(paths, ["harmless", ".env"]);
     }
 
     #[test]

@@ -268,6 +268,11 @@ impl Adapter {
             .unwrap_or_default();
         if kinds.len() > 1 {
             event.data.insert(TOOL_KINDS.into(), json!(kinds));
+        } else if row.is_none() && quirk.is_none() && only.is_none() {
+            let like = resembles(&native, input.as_ref());
+            if !like.is_empty() {
+                event.data.insert(TOOL_KINDS.into(), json!(like));
+            }
         }
         event.data.insert(field::TOOL_NAME.into(), json!(canonical));
 
@@ -476,6 +481,31 @@ impl Adapter {
             .map(|input| row.map_or_else(|| input.clone(), |row| encode_input(row, input)));
         NativeTool { row, name, input }
     }
+}
+
+/// What a tool that no table knows seems to do, by its input: a guard for the
+/// shell must see a new tool that takes a command.
+fn resembles(native: &str, input: Option<&Value>) -> Vec<&'static str> {
+    let has = |keys: &[&str]| {
+        keys.iter().any(|key| {
+            input
+                .and_then(|input| input.get(key))
+                .is_some_and(Value::is_string)
+        })
+    };
+    let mut kinds = Vec::new();
+    if native.starts_with("mcp") {
+        return kinds;
+    }
+    if has(&["command", "cmd", "script", "command_line"]) {
+        kinds.push("shell");
+    }
+    if has(&["file_path", "filePath", "path"])
+        && has(&["content", "contents", "file_text", "new_string"])
+    {
+        kinds.extend(["file_write", "file_edit"]);
+    }
+    kinds
 }
 
 /// What the rows read of a tool call, still native.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::spec::{AnswerProfile, Blocking, Event, Template};
 use crate::template::{Holes, fill, parts_of_input, unfill};
-use crate::tools::{changed, decode_input, encode_input, object_at, rewritten};
+use crate::tools::{changed, decode_input, encode_input, object_at, removed, rewritten};
 use crate::{Adapter, pointer};
 
 /// What is said when a hook denies without a word.
@@ -173,7 +173,17 @@ impl Adapter {
             .updated_input
             .as_ref()
             .filter(|_| decision != Some(Decision::Deny));
-        let rewrite = match rewrite.map(|rewrite| self.rewrite(event, profile, rewrite)) {
+        // At a request for permission a rewrite would grant what nobody granted.
+        let asks_permission =
+            spec.is_some_and(|spec| spec.is.as_deref() == Some("permission_request"));
+        let grants = asks_permission && decision != Some(Decision::Allow);
+        let attempt = rewrite.map(|rewrite| {
+            if grants {
+                return Err("a changed input goes with an `allow` here".to_owned());
+            }
+            self.rewrite(event, profile, rewrite)
+        });
+        let rewrite = match attempt {
             None => None,
             Some(Ok(input)) => Some(input),
             Some(Err(why)) => {
@@ -210,9 +220,11 @@ impl Adapter {
             );
             decision = Some(Decision::Deny);
         }
-        let unstoppable = response.goes_on == Some(false) && profile.stop.is_empty();
+        let ends = response.goes_on == Some(false);
+        let unstoppable = ends && profile.stop.is_empty();
+        // What is about to happen must not happen on the way to the end.
+        let denies = ends && prevents && decision != Some(Decision::Deny);
         if unstoppable {
-            let denies = prevents && decision != Some(Decision::Deny);
             let done = if denies { "; denied instead" } else { "" };
             draft.lose(
                 "continue",
@@ -221,10 +233,10 @@ impl Adapter {
                     self.spec.name, event.native_event
                 ),
             );
-            if denies {
-                decision = Some(Decision::Deny);
-                reason = reason.or_else(|| Some(ENDED.to_owned()));
-            }
+        }
+        if denies {
+            decision = Some(Decision::Deny);
+            reason = reason.or_else(|| Some(ENDED.to_owned()));
         }
 
         let mut holes = Holes::new();
@@ -427,6 +439,12 @@ impl Adapter {
         let new = rewritten(old, rewrite);
         let name = event.native_tool_name();
         let row = self.own_row(event);
+        let patches = row.is_some_and(|row| row.patch.is_some());
+        if patches && !rewrite.contains_key("patch") && !rewrite.contains_key("files") {
+            return Err(
+                "a patch is changed as `patch` or as `files`, not by a part of it".to_owned(),
+            );
+        }
         if let Some(allowed) = row.and_then(|row| row.rewritable.as_ref()) {
             let stuck = changed(old, &new)
                 .keys()
@@ -445,9 +463,16 @@ impl Adapter {
                     row.map_or_else(|| input.clone(), |row| encode_input(row, input))
                 })
         };
-        let delta = changed(&native(old), &native(&new));
+        let (before, after) = (native(old), native(&new));
+        let delta = changed(&before, &after);
         if profile.rewrite_mode == "merge" {
-            return Ok(delta);
+            return match removed(&before, &after).next() {
+                Some(key) => Err(format!(
+                    "{} cannot be told to leave `{key}` out",
+                    self.spec.name
+                )),
+                None => Ok(delta),
+            };
         }
         let payload = self
             .encode(event, None)
@@ -466,6 +491,9 @@ impl Adapter {
             .find_map(|row| object_at(&payload, &row.at))
             .cloned()
             .unwrap_or_else(|| native(old));
+        for key in removed(&before, &after) {
+            whole.shift_remove(key);
+        }
         whole.extend(delta);
         Ok(whole)
     }
@@ -586,12 +614,18 @@ impl Adapter {
                 .cloned()
         });
         if let Some(native) = rewrite {
-            response.updated_input = Some(self.read_rewrite(event, &native));
+            let whole = profile.rewrite_mode != "merge";
+            response.updated_input = Some(self.read_rewrite(event, &native, whole));
         }
     }
 
     /// A native rewrite in canonical keys: only what it changes.
-    fn read_rewrite(&self, event: &HookEvent, native: &Map<String, Value>) -> Map<String, Value> {
+    fn read_rewrite(
+        &self,
+        event: &HookEvent,
+        native: &Map<String, Value>,
+        whole: bool,
+    ) -> Map<String, Value> {
         let Some(old) = event.tool_input() else {
             return native.clone();
         };
@@ -614,7 +648,20 @@ impl Adapter {
             (None, Some(row)) => decode_input(row, native),
             (None, None) => native.clone(),
         };
-        changed(old, &new)
+        let mut delta = changed(old, &new);
+        if whole {
+            // What the program left out of the whole input is to go.
+            let encoded = row.map_or_else(|| old.clone(), |row| encode_input(row, old));
+            for key in removed(&encoded, native) {
+                let canonical = row
+                    .and_then(|row| row.keys.iter().find(|(_, place)| place.at == key))
+                    .map_or(key, |(canonical, _)| canonical);
+                if old.contains_key(canonical) && !new.contains_key(canonical) {
+                    delta.insert(canonical.to_owned(), Value::Null);
+                }
+            }
+        }
+        delta
     }
 
     /// `event` with a rewrite applied, for the hooks that come after.

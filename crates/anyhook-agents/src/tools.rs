@@ -354,7 +354,7 @@ pub fn canonical_files(input: &Map<String, Value>) -> Vec<Value> {
     vec![Value::Object(file)]
 }
 
-/// `input` changed by a rewrite: its keys replace, others stay.
+/// `input` changed by a rewrite: its keys replace, `null` removes, others stay.
 pub fn rewritten(input: &Map<String, Value>, rewrite: &Map<String, Value>) -> Map<String, Value> {
     let mut value = Value::Object(input.clone());
     if let Value::Object(map) = &mut value {
@@ -377,7 +377,11 @@ pub fn rewritten(input: &Map<String, Value>, rewrite: &Map<String, Value>) -> Ma
             }
         }
         for (key, new) in rewrite {
-            map.insert(key.clone(), new.clone());
+            if new.is_null() {
+                map.shift_remove(key);
+            } else {
+                map.insert(key.clone(), new.clone());
+            }
         }
     }
     match value {
@@ -392,6 +396,17 @@ pub fn changed(original: &Map<String, Value>, new: &Map<String, Value>) -> Map<S
         .filter(|(key, value)| original.get(*key) != Some(value))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// The keys of the original that the new one has no more.
+pub fn removed<'a>(
+    original: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+) -> impl Iterator<Item = &'a str> {
+    original
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !new.contains_key(*key))
 }
 
 /// The value under a JSON pointer as an object.

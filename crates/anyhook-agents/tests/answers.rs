@@ -322,7 +322,9 @@ fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Re
             check(new.contains("echo changed"), "the input is not changed")?;
         }
         "stop" => check(
-            lost("continue") || reaction.session_ends,
+            lost("continue")
+                || reaction.session_ends
+                || (spec.blocking == Blocking::Prevent && reaction.action == Action::Blocked),
             "the run does not end",
         )?,
         _ => {}

@@ -79,7 +79,41 @@ pub fn from_object(object: Map<String, Value>, warnings: &mut Vec<String>) -> Ho
         }
     }
     response.updated_input = response.updated_input.or(older_name);
+    if response.decision.is_none()
+        && let Some(reason) = foreign_deny(&response.extra)
+    {
+        warnings.push(
+            "the answer denies in the form of an agent; it is taken as a deny, but give the handler its `dialect`"
+                .to_owned(),
+        );
+        response.decision = Some(Decision::Deny);
+        response.reason = response.reason.or(reason);
+    }
     response
+}
+
+/// A deny in a form that agents read, with its reason: what was meant as a
+/// `deny` must not become an `allow` because a `dialect` was forgotten.
+fn foreign_deny(extra: &Map<String, Value>) -> Option<Option<String>> {
+    let nested = extra.get("hookSpecificOutput").and_then(Value::as_object);
+    let said = |object: &Map<String, Value>, key: &str| {
+        object.get(key).and_then(Value::as_str).map(str::to_owned)
+    };
+    for object in nested.into_iter().chain([extra]) {
+        let denies = ["permissionDecision", "permission"]
+            .iter()
+            .any(|key| said(object, key).as_deref() == Some("deny"));
+        if denies || object.get("cancel") == Some(&Value::Bool(true)) {
+            let reasons = [
+                "permissionDecisionReason",
+                "user_message",
+                "agent_message",
+                "errorMessage",
+            ];
+            return Some(reasons.iter().find_map(|key| said(object, key)));
+        }
+    }
+    None
 }
 
 fn unknown(key: &str) -> Option<String> {

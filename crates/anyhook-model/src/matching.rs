@@ -156,25 +156,33 @@ pub const ANY_SERVER: &str = "*";
 /// not tell where it ends, some do not tell it at all. Names are compared
 /// without these differences: a guard must not miss a call.
 fn is_mcp_call(wanted: &Mcp, (server, tool): (&str, &str)) -> bool {
-    let plain = |text: &str| -> String {
-        let plain = |letter: char| {
-            if letter.is_alphanumeric() {
-                letter
-            } else {
-                '_'
-            }
-        };
-        text.chars().map(plain).collect()
-    };
-    let tool_fits = wanted.tool.as_deref().is_none_or(|name| name == tool);
-    if wanted.server == ANY_SERVER || server.is_empty() || server == wanted.server {
-        return tool_fits;
+    let any_server = wanted.server == ANY_SERVER || server.is_empty();
+    let exact = wanted.tool.as_deref().is_none_or(|name| name == tool);
+    if exact && (any_server || server == wanted.server) {
+        return true;
     }
-    let called = plain(&format!("{server}_{tool}"));
+    let called = plain_name(&format!("{server}_{tool}"));
     match &wanted.tool {
-        Some(name) => called == plain(&format!("{}_{name}", wanted.server)),
-        None => called.starts_with(&plain(&format!("{}_", wanted.server))),
+        Some(name) if any_server => {
+            let name = plain_name(name);
+            called == name || called.ends_with(&format!("_{name}"))
+        }
+        Some(name) => called == plain_name(&format!("{}_{name}", wanted.server)),
+        None => any_server || called.starts_with(&plain_name(&format!("{}_", wanted.server))),
     }
+}
+
+/// Letters and digits, with one `_` for all that stands between them.
+fn plain_name(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_alphanumeric() {
+            plain.push(letter);
+        } else if !plain.ends_with('_') {
+            plain.push('_');
+        }
+    }
+    plain
 }
 
 /// What of an event a matcher looks at.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use ::openhook::Envelope;
-use anyhook_model::event::field;
+use anyhook_agents::Adapter;
 use anyhook_model::record::RECORD_VERSION;
 use anyhook_model::registry::{self, Semantic};
 use anyhook_model::{
@@ -41,6 +41,8 @@ pub struct Engine {
     pub dirs: Dirs,
     /// Every manifest is trusted (`ANYHOOK_TRUST=all`).
     pub trust_all: bool,
+    /// No hook runs (`ANYHOOK=0`); whoever uses the engine asks for it.
+    pub off: bool,
     pub journal: Journal,
     pub trust: TrustStore,
     /// What watches over a detached hook; `None`: this program, `run --supervise`.
@@ -102,8 +104,9 @@ pub struct Explained {
 
 impl Engine {
     pub fn from_env() -> Self {
-        let trust_all = std::env::var_os("ANYHOOK_TRUST").is_some_and(|value| value == "all");
-        let mut engine = Self::new(Dirs::from_env(), trust_all);
+        let is = |name: &str, wanted: &str| std::env::var_os(name).is_some_and(|value| value == wanted);
+        let mut engine = Self::new(Dirs::from_env(), is("ANYHOOK_TRUST", "all"));
+        engine.off = is("ANYHOOK", "0");
         let limit = std::env::var("ANYHOOK_JOURNAL_LIMIT").ok();
         if let Some(bytes) = limit.and_then(|bytes| bytes.parse().ok()) {
             engine.journal = engine.journal.rotating_at(bytes);
@@ -116,6 +119,7 @@ impl Engine {
             journal: Journal::new(&dirs.state),
             trust: TrustStore::new(&dirs.state),
             trust_all,
+            off: false,
             dirs,
             supervisor: None,
         }
@@ -160,7 +164,12 @@ impl Engine {
 
     /// Which hooks would run for an event, and why the others would not.
     pub fn explain(&self, event: &HookEvent) -> (Vec<Explained>, Vec<Trouble>) {
-        let (loaded, rules, troubles) = self.load(event);
+        let Surroundings {
+            loaded,
+            rules,
+            troubles,
+            ..
+        } = self.load(event);
         let mut lines = Vec::new();
         for loaded in &loaded {
             for (planned, verdict) in loaded.all(event, &rules) {
@@ -175,11 +184,12 @@ impl Engine {
         (lines, troubles)
     }
 
-    fn load(&self, event: &HookEvent) -> (Vec<Loaded>, Rulebook, Vec<Trouble>) {
+    fn load(&self, event: &HookEvent) -> Surroundings {
         let found = discover::discover(&self.dirs, &folder(event));
         let Found {
             manifests,
             policies,
+            openhook,
             mut troubles,
             ..
         } = found;
@@ -188,7 +198,12 @@ impl Engine {
             .into_iter()
             .filter_map(|source| Loaded::new(source, self, &mut troubles))
             .collect();
-        (loaded, rules, troubles)
+        Surroundings {
+            loaded,
+            rules,
+            troubles,
+            openhook,
+        }
     }
 
     /// Whether the managed policy wants own failures to block.
@@ -259,6 +274,14 @@ impl Engine {
         let _ = self.journal.append(&record);
     }
 
+    /// Records that hooks were switched off when an event came.
+    pub fn record_off(&self, event: &HookEvent, answer: Answer) {
+        let mut record = new_record(RecordKind::Event, event);
+        record.warnings = vec!["switched off (`ANYHOOK=0`): no hook has run".to_owned()];
+        record.answer = Some(answer);
+        let _ = self.journal.append(&record);
+    }
+
     fn mark(&self, session: &str, text: &str) -> PathBuf {
         let key = hash([session, text].join("\0").as_bytes());
         self.dirs
@@ -281,6 +304,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// What applies where an event happens.
+struct Surroundings {
+    loaded: Vec<Loaded>,
+    rules: Rulebook,
+    troubles: Vec<Trouble>,
+    /// The folder of the discovery file.
+    openhook: Option<PathBuf>,
 }
 
 /// Where an event happens.
@@ -325,9 +357,14 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&mut self) {
-        let (loaded, rules, troubles) = self.engine.load(&self.event);
+        let Surroundings {
+            loaded,
+            rules,
+            troubles,
+            openhook,
+        } = self.engine.load(&self.event);
         self.report(&troubles, rules.fail_closed());
-        let look = Audience::find(self.engine, &folder(&self.event));
+        let look = Audience::find(self.engine, openhook.as_deref());
         self.notices.extend(look.notices);
         for loaded in &loaded {
             if let Some(why) = loaded.distrust() {
@@ -488,12 +525,8 @@ impl Work<'_> {
 
     /// The next hook sees what this one has made of the input.
     fn rewrite(&mut self, updated: &Map<String, Value>) {
-        let input = self.event.data.entry(field::TOOL_INPUT);
-        let input = input.or_insert_with(|| Value::Object(Map::new()));
-        if let Value::Object(input) = input {
-            input.extend(updated.clone());
-            self.handled.input = Some(input.clone());
-        }
+        self.event = Adapter::rewritten_event(&self.event, updated);
+        self.handled.input = self.event.tool_input().cloned();
     }
 
     fn launch(&mut self, planned: &Planned<'_>, envelopes: &[Envelope]) {

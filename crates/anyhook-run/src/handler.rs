@@ -120,10 +120,13 @@ impl Said {
         }
         if here.updated_input.is_some() || there.updated_input.is_some() {
             here.updated_input = None;
+            here.decision = Some(Decision::Deny);
+            here.reason = Some("A hook changes one part of this call, which cannot be done here; it is denied instead.".to_owned());
             self.lost.push(Loss::new(
                 "updated_input",
-                "the call has several parts, of which one alone cannot be changed",
+                "the call has several parts, of which one alone cannot be changed; denied instead",
             ));
+            return;
         }
         if there.decision.is_none() {
             // A grant for one part is no grant for the whole.

@@ -249,10 +249,9 @@ impl Decoder<'_> {
                 index + 1
             ),
         );
-        let mut rest = Value::Object(group.clone());
-        pointer::take(&mut rest, "/hooks");
         self.unread.push(json!({
-            "event": event, "index": index, "position": position, "handler": handler, "group": rest,
+            "event": event, "index": index, "position": position, "handler": handler,
+            "group": without_hooks(group),
         }));
     }
 
@@ -394,7 +393,7 @@ impl Decoder<'_> {
         let text = if at.is_empty() {
             None
         } else if let Some(group) = entry.group {
-            pointer::get(&Value::Object(group.clone()), at).cloned()
+            pointer::get(&without_hooks(group), at).cloned()
         } else {
             pointer::take(rest, at)
         };
@@ -500,8 +499,7 @@ impl Decoder<'_> {
     }
 
     fn group(&self, group: &Map<String, Value>, joined: bool, data: &mut Map<String, Value>) {
-        let mut rest = Value::Object(group.clone());
-        pointer::take(&mut rest, "/hooks");
+        let mut rest = without_hooks(group);
         if !self.config.matcher.at.is_empty() {
             pointer::take(&mut rest, &self.config.matcher.at);
         }
@@ -549,4 +547,13 @@ impl Decoder<'_> {
             matcherless: self.matcherless,
         }
     }
+}
+
+/// What a group says of all its handlers.
+fn without_hooks(group: &Map<String, Value>) -> Value {
+    let rest = group.iter().filter(|(key, _)| *key != "hooks");
+    Value::Object(
+        rest.map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
 }
