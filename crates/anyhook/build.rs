@@ -57,13 +57,19 @@ fn link_static() {
     }
     println!("cargo::rerun-if-env-changed=ANYHOOK_DYNAMIC");
     let find = |library: &str| {
-        let output = Command::new("cc").arg(format!("-print-file-name={library}")).output().ok()?;
+        let output = Command::new("cc")
+            .arg(format!("-print-file-name={library}"))
+            .output()
+            .ok()?;
         let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
         path.is_absolute().then(|| path.display().to_string())
     };
-    let (Some(out), Some(libc), Some(unwinder), Some(gcc)) =
-        (env::var_os("OUT_DIR"), find("libc.a"), find("libgcc_eh.a"), find("libgcc.a"))
-    else {
+    let (Some(out), Some(libc), Some(unwinder), Some(gcc)) = (
+        env::var_os("OUT_DIR"),
+        find("libc.a"),
+        find("libgcc_eh.a"),
+        find("libgcc.a"),
+    ) else {
         return;
     };
     // The standard library names shared libraries; in this folder, which the
