@@ -22,7 +22,8 @@ use crate::request::Shape;
 use crate::tools::{Object, Tool, put, take_text, text};
 use crate::wire::{Incoming, RequestId, parse};
 
-const SOURCE: &str = "codex";
+/// The agent that this bridge speaks for.
+pub const SOURCE: &str = "codex";
 
 /// How much is remembered: generous for one user's threads, and bounded.
 const THREADS: usize = 1024;

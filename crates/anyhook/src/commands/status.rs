@@ -1,7 +1,10 @@
 //! `anyhook status`: where the bridge stands, and when it was last heard of.
 
+use anyhook_codex::map::SOURCE;
+use anyhook_codex::state::Running;
 use anyhook_install::status::{Status, status};
 use anyhow::bail;
+use serde_json::Value;
 
 use super::install;
 use crate::cli::Verdict;
@@ -33,11 +36,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
         named.push(adapter);
     }
     let rows = status(&world, &named, !args.no_versions);
+    let bridges = anyhook_codex::state::running(&world.dirs.state);
     if args.json {
-        terminal.json(&rows)?;
+        terminal.json(&with_bridges(&rows, &bridges)?)?;
         return Ok(Verdict::Good);
     }
-    if rows.is_empty() {
+    if rows.is_empty() && bridges.is_empty() {
         terminal.line("No agent was found here, and the bridge stands in no file of one.");
         return Ok(Verdict::Good);
     }
@@ -54,7 +58,39 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
         ],
         &table,
     );
+    if !bridges.is_empty() {
+        terminal.line("");
+        let rows: Vec<Vec<String>> = bridges
+            .iter()
+            .map(|bridge| {
+                let server = bridge
+                    .server
+                    .clone()
+                    .unwrap_or_else(|| "not connected".to_owned());
+                vec![
+                    bridge.url.clone(),
+                    server,
+                    bridge.pid.to_string(),
+                    bridge.since.clone(),
+                ]
+            })
+            .collect();
+        terminal.table(&["app server", "is", "pid", "since"], &rows);
+    }
     Ok(Verdict::Good)
+}
+
+/// The agents, with the app servers that a bridge of theirs is attached to.
+fn with_bridges(rows: &[Status], bridges: &[Running]) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(rows)?;
+    let row = value.as_array_mut().and_then(|rows| {
+        rows.iter_mut()
+            .find(|row| row.get("agent").and_then(Value::as_str) == Some(SOURCE))
+    });
+    if let (Some(Value::Object(row)), false) = (row, bridges.is_empty()) {
+        row.insert("app_servers".to_owned(), serde_json::to_value(bridges)?);
+    }
+    Ok(value)
 }
 
 /// One line per scope; what is the agent's stands on the first.
