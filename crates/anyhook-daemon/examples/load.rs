@@ -67,16 +67,16 @@ fn main() {
     let mut sums = [const { Sum::new() }; 6];
     let mut early = None;
     for _ in 0..ROUNDS {
-        let real = real.as_ref().map(|real| real.address);
+        let served = real.as_ref().map(|real| real.address);
         // Processes are started a hundred times slower.
         let (many, few) = (requests / ROUNDS, requests / ROUNDS / 50);
         let targets = [
             (Some(bare), "/echo", &body, many),
             (Some(noop.address), "/hooks/claude", &body, many),
             (Some(deciding.address), "/hooks/claude", &body, many),
-            (real, "/hooks/claude", &body, many),
-            (real.map(|_| bare), "/start", &reads, few),
-            (real, "/hooks/claude", &reads, few),
+            (served, "/hooks/claude", &body, many),
+            (served.map(|_| bare), "/start", &reads, few),
+            (served, "/hooks/claude", &reads, few),
         ];
         for ((address, path, body, count), sum) in targets.into_iter().zip(&mut sums) {
             if let Some(address) = address {
