@@ -124,10 +124,13 @@ fn tell_agents(agents: &[Value], terminal: &Terminal) {
 
 fn tell_existing(existing: &[Existing], world: &World, terminal: &Terminal) {
     for one in existing {
+        let count = match one.hooks.len() {
+            1 => "one hook".to_owned(),
+            count => format!("{count} hooks"),
+        };
         terminal.note(&format!(
-            "{} has {} hooks in {}",
+            "{} has {count} in {}; `anyhook init --import` takes them into the manifest, for every agent",
             one.adapter.spec.name,
-            one.hooks.len(),
             world.shown(&one.path)
         ));
         for warning in &one.warnings {
