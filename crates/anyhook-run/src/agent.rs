@@ -3,9 +3,12 @@
 //! [`resolve`] is the only place that knows which agents there are. `canonical`
 //! is one: its payload is a `HookEvent`, its answer a `HookResponse`.
 
+use anyhook_model::registry::EVENTS;
 use anyhook_model::{Answer, HookEvent, HookResponse, Loss, resolve_ask};
 
 use crate::beside::Voice;
+use crate::engine::is_preventable;
+use crate::json;
 use crate::native::{self, Caller};
 
 /// A payload, understood.
@@ -26,6 +29,13 @@ pub struct Rendered {
     pub lost: Vec<Loss>,
 }
 
+/// The event that an unreadable payload seems to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspect {
+    pub native: String,
+    pub canonical: String,
+}
+
 pub trait Agent {
     fn slug(&self) -> &str;
 
@@ -34,8 +44,14 @@ pub trait Agent {
 
     fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered;
 
+    /// Which event a payload is that could not be understood: by what the
+    /// caller says, else by the names in its bytes. Of several, the one at
+    /// which most is at stake.
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<Suspect>;
+
     /// The answer when the payload could not be understood: `message` to the
-    /// user, and a refusal only when `block` is set.
+    /// user, and a refusal only when `block` is set. Without an event the
+    /// refusal is one that holds wherever this agent heeds one.
     fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer;
 }
 
@@ -65,8 +81,13 @@ impl Agent for Canonical {
     }
 
     fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String> {
-        let mut decoded: HookEvent = serde_json::from_slice(payload)
-            .map_err(|error| format!("the payload is not a HookEvent: {error}"))?;
+        let decoded = serde_json::from_slice(payload).or_else(|error| {
+            let text = std::str::from_utf8(payload).unwrap_or_default();
+            json::parse(text)
+                .and_then(serde_json::from_value)
+                .map_err(|_| format!("the payload is not a HookEvent: {error}"))
+        });
+        let mut decoded: HookEvent = decoded?;
         if let Some(event) = event {
             event.clone_into(&mut decoded.event);
         }
@@ -85,6 +106,11 @@ impl Agent for Canonical {
         }
     }
 
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<Suspect> {
+        let names = || EVENTS.iter().map(|event| (event.name, event.name));
+        suspect(names, payload, event)
+    }
+
     fn failure(&self, _event: Option<&str>, message: &str, block: bool) -> Answer {
         let mut response = HookResponse {
             system_message: Some(message.to_owned()),
@@ -95,6 +121,33 @@ impl Agent for Canonical {
         }
         written(&response)
     }
+}
+
+/// Looks among names of events, each with its canonical name.
+pub(crate) fn suspect<'a, Names: Iterator<Item = (&'a str, &'a str)>>(
+    names: impl Fn() -> Names,
+    payload: &[u8],
+    event: Option<&str>,
+) -> Option<Suspect> {
+    let of = |(native, canonical): (&str, &str)| Suspect {
+        native: native.to_owned(),
+        canonical: canonical.to_owned(),
+    };
+    let said = event.and_then(|event| names().find(|(native, _)| *native == event));
+    if said.is_some() {
+        return said.map(of);
+    }
+    let mut found: Option<Suspect> = None;
+    for word in payload.split(|byte| *byte == b'"') {
+        let Some(name) = names().find(|(native, _)| native.as_bytes() == word) else {
+            continue;
+        };
+        if is_preventable(name.1) {
+            return Some(of(name));
+        }
+        found.get_or_insert_with(|| of(name));
+    }
+    found
 }
 
 fn written(response: &HookResponse) -> Answer {

@@ -78,16 +78,12 @@ fn has_own_entry(caller: Caller, cwd: Option<&str>) -> bool {
 
 /// Where a file of the table may lie.
 fn places(path: &str, cwd: Option<&str>) -> Vec<PathBuf> {
-    match path.strip_prefix("~/") {
-        Some(rest) => {
-            let home = std::env::var_os("HOME").map(PathBuf::from);
-            home.map(|home| home.join(rest)).into_iter().collect()
-        }
-        None => {
-            let cwd = cwd.map(Path::new).into_iter();
-            cwd.flat_map(Path::ancestors)
-                .map(|folder| folder.join(path))
-                .collect()
-        }
+    if let Some(rest) = path.strip_prefix("~/") {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        return home.map(|home| home.join(rest)).into_iter().collect();
     }
+    let cwd = cwd.map(Path::new).into_iter();
+    cwd.flat_map(Path::ancestors)
+        .map(|folder| folder.join(path))
+        .collect()
 }

@@ -2,19 +2,26 @@
 //!
 //! One line per hook: event, matcher and hook as JSON, with tabs between them
 //! (JSON has none). Kept in the state folder under the hash of the manifest
-//! that it was made from, so that YAML and its checks are paid for once.
+//! that it was made from and of the format that this was read as (one text may
+//! say different things in two), so that YAML and its checks are paid for once.
 
 use std::path::{Path, PathBuf};
 
-use anyhook_model::{Hook, HookEvent, Manifest, Matcher, matches};
+use anyhook_model::{Format, Hook, HookEvent, Manifest, Matcher, matches};
 
 use crate::files;
+use crate::trust::hash;
 
 /// Its folder in the state folder.
 pub const FOLDER: &str = "plans";
 
 /// Changes with the form, and with what a hook is.
 const HEADER: &str = concat!("anyhook plan 1 ", env!("CARGO_PKG_VERSION"));
+
+/// The name under which the plan of a manifest is kept.
+pub fn key(format: Format, text: &str) -> String {
+    hash(format!("{format:?}\0{text}").as_bytes())
+}
 
 #[derive(Debug)]
 pub struct Compiled(String);
@@ -36,19 +43,19 @@ impl Compiled {
         Some(Self(text))
     }
 
-    fn path(state: &Path, sha256: &str) -> PathBuf {
-        state.join(FOLDER).join(sha256)
+    fn path(state: &Path, key: &str) -> PathBuf {
+        state.join(FOLDER).join(key)
     }
 
-    pub fn load(state: &Path, sha256: &str) -> Option<Self> {
-        let text = std::fs::read_to_string(Self::path(state, sha256)).ok()?;
+    pub fn load(state: &Path, key: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(Self::path(state, key)).ok()?;
         let is_ours = text.lines().next() == Some(HEADER) && text.ends_with('\n');
         is_ours.then_some(Self(text))
     }
 
-    pub fn save(&self, state: &Path, sha256: &str) {
+    pub fn save(&self, state: &Path, key: &str) {
         // Without a place to keep it, the next event parses again.
-        let _ = files::replace(&Self::path(state, sha256), self.0.as_bytes());
+        let _ = files::replace(&Self::path(state, key), self.0.as_bytes());
     }
 
     /// The hooks that are for this event, with their positions; `None` when a

@@ -104,7 +104,8 @@ pub struct Explained {
 
 impl Engine {
     pub fn from_env() -> Self {
-        let is = |name: &str, wanted: &str| std::env::var_os(name).is_some_and(|value| value == wanted);
+        let is =
+            |name: &str, wanted: &str| std::env::var_os(name).is_some_and(|value| value == wanted);
         let mut engine = Self::new(Dirs::from_env(), is("ANYHOOK_TRUST", "all"));
         engine.off = is("ANYHOOK", "0");
         let limit = std::env::var("ANYHOOK_JOURNAL_LIMIT").ok();

@@ -14,6 +14,7 @@ use crate::agent::{self, Agent, Decoded, Rendered};
 use crate::beside::Voice;
 use crate::engine::{self, Engine, Options};
 use crate::exec::Cancel;
+use crate::failure::Failure;
 use crate::native;
 use crate::server::{self, Fallback, Question};
 use crate::supervise;
@@ -70,17 +71,18 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         return 1;
     }
     let engine = Engine::from_env();
-    let payload = read_payload();
+    let (payload, read) = read_payload();
     if arguments.supervise {
-        let done = payload.and_then(|task| supervise::supervise(&engine, &task));
+        let done = read.and_then(|()| supervise::supervise(&engine, &payload));
         return i32::from(done.is_err());
     }
-    let bytes = payload.as_deref().unwrap_or_default();
-    let (agent, why) = match agent::resolve(arguments.agent.as_deref(), bytes) {
+    let (agent, why) = match agent::resolve(arguments.agent.as_deref(), &payload) {
         Ok(found) => found,
         Err(message) => {
             write_to(&mut io::stderr(), &format!("anyhook: {message}\n"));
-            return 1;
+            // Nobody knows what would happen now; a policy may want nothing to.
+            let blocks = !engine.off && engine.fails_closed();
+            return if blocks { 2 } else { 1 };
         }
     };
     debug(|| format!("agent {} ({why})", agent.slug()));
@@ -89,13 +91,13 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     }
     let event = arguments.event.as_deref();
     let mut away = None;
-    if let (Some(server), Ok(payload)) = (&arguments.server, &payload)
-        && !is_off()
+    if let (Some(server), Ok(())) = (&arguments.server, &read)
+        && !engine.off
     {
         let question = Question {
             agent: agent.slug(),
             event,
-            payload,
+            payload: &payload,
             unattended: !native::is_attended(agent.slug()),
         };
         match server::ask(server, &engine.dirs, &question) {
@@ -106,19 +108,14 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     if let Some(away) = &away {
         debug(|| away.clone());
     }
-    let decoded = payload.and_then(|payload| agent.decode(&payload, event));
+    let decoded = read.and_then(|()| agent.decode(&payload, event));
     match (decoded, away) {
         (Ok(decoded), Some(away)) if arguments.fallback == Fallback::Open => {
             open(&engine, &*agent, &decoded.event, &away)
         }
         (Ok(decoded), away) => dispatch(&engine, &*agent, &decoded, away),
-        (Err(message), _) => fail(&engine, &*agent, event, &message),
+        (Err(why), _) => fail(&engine, &*agent, &payload, event, &why),
     }
-}
-
-/// `ANYHOOK=0`
-fn is_off() -> bool {
-    std::env::var_os("ANYHOOK").is_some_and(|value| value == "0")
 }
 
 /// `trouble` goes into the record.
@@ -129,9 +126,13 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Opti
         voice,
     } = decoded;
     let preventable = engine::is_preventable(&event.event);
-    if is_off() || (*voice == Voice::Decision && !preventable) {
+    if engine.off || (*voice == Voice::Decision && !preventable) {
         let neutral = agent.render(event, &HookResponse::default(), *can_ask);
-        return write(&neutral.answer);
+        let exit = write(&neutral.answer);
+        if engine.off {
+            engine.record_off(event, neutral.answer);
+        }
+        return exit;
     }
     let options = Options {
         cancel: None,
@@ -169,34 +170,28 @@ fn open(engine: &Engine, agent: &dyn Agent, event: &HookEvent, why: &str) -> i32
     exit
 }
 
-/// The agent must not be broken by a payload that we do not understand.
-fn fail(engine: &Engine, agent: &dyn Agent, event: Option<&str>, message: &str) -> i32 {
-    let message = format!("anyhook: no hook has run: {message}");
-    let block = event.is_some_and(engine::is_preventable) && engine.fails_closed();
-    let answer = agent.failure(event, &message, block);
-    let exit = write(&answer);
-    let event = HookEvent {
-        event: event.unwrap_or_default().to_owned(),
-        source: agent.slug().to_owned(),
-        ..HookEvent::default()
-    };
-    engine.record_failure(&event, &message, answer);
+fn fail(engine: &Engine, agent: &dyn Agent, payload: &[u8], event: Option<&str>, why: &str) -> i32 {
+    let failure = Failure::new(engine, agent, payload, event, why);
+    let exit = write(&failure.answer);
+    engine.record_failure(&failure.event, &failure.message, failure.answer);
     exit
 }
 
-fn read_payload() -> Result<Vec<u8>, String> {
+/// What could be read, and what went wrong.
+fn read_payload() -> (Vec<u8>, Result<(), String>) {
     let mut payload = Vec::new();
     let read = io::stdin()
         .lock()
         .take(PAYLOAD_LIMIT + 1)
         .read_to_end(&mut payload);
-    match read {
+    let result = match read {
         Ok(count) if count as u64 > PAYLOAD_LIMIT => {
             Err("the payload is larger than 64 MiB".to_owned())
         }
-        Ok(_) => Ok(payload),
+        Ok(_) => Ok(()),
         Err(error) => Err(format!("the payload cannot be read: {error}")),
-    }
+    };
+    (payload, result)
 }
 
 fn write(answer: &Answer) -> i32 {

@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhook_agents::Adapter;
 use anyhook_agents::respond::RenderOptions;
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
-use serde_json::Value;
 
-use crate::agent::{Agent, Decoded, Rendered};
+use crate::agent::{self, Agent, Decoded, Rendered, Suspect};
 use crate::beside::{self, Voice};
 use crate::dialect::{Dialect, Payload, Read};
+use crate::json;
+
+/// The event at which most is at stake.
+const BEFORE_TOOL: &str = "before_tool_execute";
 
 /// An agent that calls. Of its table only what the event at hand needs is read.
 pub struct Caller(pub anyhook_agents::Caller);
@@ -26,6 +29,41 @@ impl Caller {
         };
         caller.for_event(&event.native_event)
     }
+
+    /// A refusal whatever the event is: the exit code that nearly every agent
+    /// takes for one, with the words of this one's most important event. Where
+    /// its table says that those words need another exit code, they get it.
+    fn refuse_all(&self, message: &str) -> Answer {
+        let refusal = Answer {
+            stderr: format!("{message}\n"),
+            exit: 2,
+            ..Answer::default()
+        };
+        let Some(adapter) = anyhook_agents::get_for_run(self.0.slug()) else {
+            return refusal;
+        };
+        let mut events = adapter.spec.events.iter();
+        let Some(before) = events.find(|event| event.is.as_deref() == Some(BEFORE_TOOL)) else {
+            return refusal;
+        };
+        let event = HookEvent {
+            event: BEFORE_TOOL.to_owned(),
+            source: self.0.slug().to_owned(),
+            native_event: before.native.to_string(),
+            ..HookEvent::default()
+        };
+        let own = self
+            .render(&event, &HookResponse::deny(message), false)
+            .answer;
+        let read = adapter.read(&event, &before.native, &own.stdout, &refusal.stderr, 2);
+        if !read.response.is_deny() && !own.stdout.is_empty() {
+            return own;
+        }
+        Answer {
+            stdout: own.stdout,
+            ..refusal
+        }
+    }
 }
 
 impl Agent for Caller {
@@ -34,11 +72,8 @@ impl Agent for Caller {
     }
 
     fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String> {
-        // Some clients put bytes before the JSON; what is not UTF-8 is not theirs to lose.
-        let text = String::from_utf8_lossy(payload);
-        let start = text.find('{').unwrap_or_default();
-        let json: Value = serde_json::from_str(text.get(start..).unwrap_or_default())
-            .map_err(|error| format!("the payload is not JSON: {error}"))?;
+        let json =
+            json::read(payload).map_err(|error| format!("the payload is not JSON: {error}"))?;
         let adapter = self.0.for_payload(&json, event);
         let mut adapter = adapter.ok_or("the agent's table cannot be read")?;
         let caller = beside::caller(adapter, &json, event);
@@ -83,7 +118,24 @@ impl Agent for Caller {
         }
     }
 
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<Suspect> {
+        let adapter = anyhook_agents::get_for_run(self.0.slug())?;
+        let names = || {
+            adapter.spec.events.iter().flat_map(|event| {
+                let canonical = event.is.as_deref().unwrap_or(&event.native);
+                let names = std::iter::once(&event.native)
+                    .chain(&event.payload_name)
+                    .chain(&event.aliases);
+                names.map(move |name| (name.as_ref(), canonical))
+            })
+        };
+        agent::suspect(names, payload, event)
+    }
+
     fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer {
+        if block && event.is_none() {
+            return self.refuse_all(message);
+        }
         let event = HookEvent {
             source: self.0.slug().to_owned(),
             native_event: event.unwrap_or_default().to_owned(),
@@ -181,7 +233,7 @@ pub fn detect(payload: &[u8]) -> Option<(&'static Adapter, String)> {
         Some((adapter, format!("the variable `{mark}`")))
     });
     by_env.or_else(|| {
-        let json: Value = serde_json::from_slice(payload).ok()?;
+        let json = json::read(payload).ok()?;
         let best = anyhook_agents::all()
             .filter(|adapter| adapter.recognises(&json))
             .max_by_key(|adapter| adapter.spec.detect.payload.len())?;

@@ -12,7 +12,7 @@ use anyhook_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::compiled::Compiled;
+use crate::compiled::{self, Compiled};
 use crate::discover::{Source, Trouble};
 use crate::engine::Engine;
 use crate::policy::Rulebook;
@@ -78,12 +78,15 @@ impl Loaded {
             },
         };
         let state = &engine.dirs.state;
-        let kept = Compiled::load(state, &sha256);
+        let key = compiled::key(format(&source), &source.text);
+        let kept = Compiled::load(state, &key);
         let compiled = kept.or_else(|| {
             let (manifest, findings) = parsed(&source);
             let compiled = manifest.as_ref().and_then(Compiled::new);
             match &compiled {
-                Some(compiled) => compiled.save(state, &sha256),
+                // What a stranger wrote does not get a place among the user's files.
+                Some(_) if matches!(trust, Trust::None(_)) => {}
+                Some(compiled) => compiled.save(state, &key),
                 None => troubles.push(broken(&source, &findings)),
             }
             compiled
@@ -183,9 +186,12 @@ fn fit(hook: &Hook, event: &HookEvent) -> Option<Verdict> {
     (!matches(hook.matcher.as_ref(), event)).then_some(Verdict::OtherTool)
 }
 
+fn format(source: &Source) -> Format {
+    Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml)
+}
+
 fn parsed(source: &Source) -> (Option<Manifest>, Vec<Diagnostic>) {
-    let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
-    parse::manifest(&source.text, format, &Vocabulary::default())
+    parse::manifest(&source.text, format(source), &Vocabulary::default())
 }
 
 /// Whether a hook runs for an event.

@@ -10,6 +10,7 @@
 
 mod detached;
 mod faults;
+mod odd;
 mod order;
 mod remote;
 mod scratch;

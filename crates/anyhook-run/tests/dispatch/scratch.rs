@@ -102,9 +102,15 @@ impl Scratch {
     }
 
     pub fn start(&self) -> Child {
+        self.start_with(&["--agent", "canonical"])
+    }
+
+    pub fn start_with(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anyhook-dispatch-test"));
         command
-            .args(["run", "--agent", "canonical"])
+            .arg("run")
+            .args(arguments)
+            .current_dir(&self.base)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", &self.base)
@@ -120,6 +126,13 @@ impl Scratch {
 
     pub fn run_bytes(&self, payload: &[u8]) -> Told {
         let mut child = self.start();
+        child.stdin.take().unwrap().write_all(payload).unwrap();
+        told(child)
+    }
+
+    /// As an agent calls it.
+    pub fn run_as(&self, arguments: &[&str], payload: &[u8]) -> Told {
+        let mut child = self.start_with(arguments);
         child.stdin.take().unwrap().write_all(payload).unwrap();
         told(child)
     }

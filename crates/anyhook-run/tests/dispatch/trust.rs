@@ -155,3 +155,28 @@ fn a_users_manifest_that_others_can_write_is_not_trusted() {
     assert!(!scratch.exists("project/ran"));
     assert!(told.message().contains("chmod go-w"), "{told:?}");
 }
+
+#[test]
+fn a_plan_is_kept_for_one_format_and_only_where_there_is_trust() {
+    let mut scratch = Scratch::new();
+    scratch.env.clear();
+    scratch.manifest(&hook("own", BEFORE, "touch ran", ""));
+    let plans = || std::fs::read_dir(scratch.base.join("state/plans")).map_or(0, Iterator::count);
+    scratch.call();
+    assert_eq!(plans(), 0, "nobody has consented");
+    consent(&scratch);
+    scratch.call();
+    assert_eq!(plans(), 1);
+
+    // The same text as JSON is a mistake, whatever it was as YAML.
+    std::fs::rename(
+        scratch.project().join(".anyhook/hooks.yaml"),
+        scratch.project().join(".anyhook/hooks.json"),
+    )
+    .unwrap();
+    let told = scratch.call();
+    assert!(
+        told.message().contains("hooks.json` is not used"),
+        "{told:?}"
+    );
+}

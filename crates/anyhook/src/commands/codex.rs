@@ -121,7 +121,7 @@ fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
 
 fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     let hooks = Arc::new(Hooks::new()?);
-    if hooks.is_off {
+    if hooks.engine.off {
         bail!("`ANYHOOK=0` switches hooks off, so there is nothing to attach");
     }
     let endpoint = match &args.url {
@@ -183,8 +183,6 @@ fn say_dropped(terminal: &Terminal, dropped: u64) {
 /// The engine, as the bridge asks it.
 struct Hooks {
     engine: Engine,
-    /// `ANYHOOK=0`
-    is_off: bool,
     cancel: Cancel,
     /// Sets `cancel`; gone once that has been done.
     switch: Mutex<Option<Switch>>,
@@ -197,7 +195,6 @@ impl Hooks {
         let (cancel, switch) = switch().context("cannot make a pipe")?;
         Ok(Self {
             engine: Engine::from_env(),
-            is_off: std::env::var_os("ANYHOOK").is_some_and(|value| value == "0"),
             cancel,
             switch: Mutex::new(Some(switch)),
             terminal: Terminal::from_env(),
@@ -218,7 +215,7 @@ impl Hooks {
 
 impl Decide for Hooks {
     fn decide(&self, event: HookEvent) -> Ruling {
-        if self.is_off || lock(&self.switch).is_none() {
+        if self.engine.off || lock(&self.switch).is_none() {
             return Ruling::default();
         }
         let options = Options {
@@ -241,7 +238,7 @@ impl Decide for Hooks {
     }
 
     fn could_decide(&self, event: &HookEvent) -> bool {
-        if self.is_off {
+        if self.engine.off {
             return false;
         }
         let cwd = event.cwd.as_ref().map(PathBuf::from);

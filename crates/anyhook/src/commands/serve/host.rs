@@ -2,25 +2,21 @@
 //! `anyhook run` goes.
 
 use anyhook_daemon::{AgentName, HookHost, HookReply, HookRequest};
-use anyhook_model::{HookEvent, HookResponse, Record, resolve_ask};
+use anyhook_model::{HookResponse, Record, resolve_ask};
 use anyhook_run::agent::{self, Agent, Decoded, Rendered};
 use anyhook_run::beside::Voice;
 use anyhook_run::engine::is_preventable;
-use anyhook_run::{Engine, Options, engine, redact};
+use anyhook_run::failure::Failure;
+use anyhook_run::{Engine, Options, json, redact};
 use serde_json::Value;
 
 pub struct Host {
     engine: Engine,
-    /// `ANYHOOK=0`
-    is_off: bool,
 }
 
 impl Host {
     pub fn new(engine: Engine) -> Self {
-        Self {
-            engine,
-            is_off: std::env::var_os("ANYHOOK").is_some_and(|value| value == "0"),
-        }
+        Self { engine }
     }
 
     fn answer(&self, agent: &dyn Agent, decoded: Decoded, unattended: bool) -> HookReply {
@@ -31,10 +27,14 @@ impl Host {
         } = decoded;
         let can_ask = can_ask && !unattended;
         let quiet = voice == Voice::Decision;
-        if self.is_off || (quiet && !is_preventable(&event.event)) {
+        if self.engine.off || (quiet && !is_preventable(&event.event)) {
             let response = HookResponse::default();
+            let answer = agent.render(&event, &response, can_ask).answer;
+            if self.engine.off {
+                self.engine.record_off(&event, answer.clone());
+            }
             return HookReply {
-                answer: agent.render(&event, &response, can_ask).answer,
+                answer,
                 response,
                 event,
                 record: None,
@@ -57,29 +57,23 @@ impl Host {
         }
     }
 
-    /// The agent must not be broken by a payload that we do not understand.
-    fn fail(&self, agent: &dyn Agent, event: Option<&str>, message: &str) -> HookReply {
-        let message = format!("anyhook: no hook has run: {message}");
-        let block = event.is_some_and(engine::is_preventable) && self.engine.fails_closed();
-        let answer = agent.failure(event, &message, block);
-        let event = HookEvent {
-            event: event.unwrap_or_default().to_owned(),
-            source: agent.slug().to_owned(),
-            ..HookEvent::default()
-        };
-        self.engine.record_failure(&event, &message, answer.clone());
-        let response = if block {
-            HookResponse::deny(message)
+    fn fail(&self, agent: &dyn Agent, payload: &[u8], event: Option<&str>, why: &str) -> HookReply {
+        let failure = Failure::new(&self.engine, agent, payload, event, why);
+        let answer = failure.answer;
+        self.engine
+            .record_failure(&failure.event, &failure.message, answer.clone());
+        let response = if failure.blocks {
+            HookResponse::deny(failure.message)
         } else {
             HookResponse {
-                system_message: Some(message),
+                system_message: Some(failure.message),
                 ..HookResponse::default()
             }
         };
         HookReply {
             answer,
             response,
-            event,
+            event: failure.event,
             record: None,
         }
     }
@@ -118,7 +112,7 @@ impl HookHost for Host {
                 }
                 self.answer(&*agent, decoded, request.unattended)
             }
-            Err(message) => self.fail(&*agent, event, &message),
+            Err(why) => self.fail(&*agent, &request.payload, event, &why),
         }
     }
 
@@ -136,7 +130,7 @@ impl HookHost for Host {
 /// Whether the payload itself names its folder. An adapter's answer is asked
 /// before ours fills in where *this* process works.
 fn says_cwd(request: &HookRequest) -> bool {
-    let payload: Value = serde_json::from_slice(&request.payload).unwrap_or_default();
+    let payload = json::read(&request.payload).unwrap_or_default();
     match anyhook_agents::get_for_run(&request.agent) {
         Some(adapter) => adapter
             .decode(&payload, request.event.as_deref())
