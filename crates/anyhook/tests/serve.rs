@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_testkit::{Ran, Scratch};
 use serde_json::{Value, json};
-use serve_support::{Daemon, anyhook, files, journal, percent_encoded, send};
+use serve_support::{Daemon, anyhook, files, journal, percent_encoded, send, within};
 
 /// Decides by what it reads, in every way there is.
 const HOOK: &str = r#"#!/bin/sh
@@ -241,7 +241,10 @@ fn switched_off_means_off() {
         )
         .unwrap();
     assert_eq!((off.exit, off.stdout.as_str()), (Some(0), ""));
-    assert!(journal(&scratch).is_empty());
+    let records = journal(&scratch);
+    assert_eq!(records.len(), 1, "the daemon was not asked");
+    let warning = records[0]["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("switched off"), "{warning}");
 }
 
 /// A payload that does not name its folder is the caller's folder's.
@@ -361,4 +364,84 @@ fn shipped_from_one_machine_to_another() {
     let plain = anyhook(&laptop, &["ship", "--to", "http://hooks.example.test"], "");
     assert_eq!(plain.exit, Some(1));
     assert!(plain.stderr.contains("is not https"), "{plain:?}");
+}
+
+/// What was answered is kept once, whenever the daemon is killed.
+#[test]
+fn killed_while_agents_call() {
+    let scratch = with_hook("#!/bin/sh\ncat >/dev/null\n");
+    let mut answered: Vec<String> = Vec::new();
+    for round in 0..10 {
+        let daemon = Daemon::start(&scratch, &[]);
+        let url = daemon.url.clone();
+        let callers: Vec<_> = (0..3)
+            .map(|caller| {
+                let url = url.clone();
+                std::thread::spawn(move || {
+                    let mut mine = Vec::new();
+                    for n in 0.. {
+                        let command = format!("call-{round}-{caller}-{n}");
+                        let body = CALL.replace("\"ls\"", &format!("\"{command}\""));
+                        if !try_post(&url, &body) {
+                            return mine;
+                        }
+                        mine.push(command);
+                    }
+                    mine
+                })
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(40 + round * 17));
+        daemon.kill();
+        for caller in callers {
+            answered.extend(caller.join().unwrap());
+        }
+    }
+    assert!(
+        answered.len() > 30,
+        "only {} calls were answered",
+        answered.len()
+    );
+    let daemon = Daemon::start(&scratch, &[]);
+    let mut kept = Vec::new();
+    let all_there = within(std::time::Duration::from_secs(30), || {
+        kept.clear();
+        let mut next = String::new();
+        loop {
+            let page = daemon.get(&format!("/events?limit=1000&cursor={next}"));
+            for event in page["events"].as_array().unwrap() {
+                kept.push(event["detail"].as_str().unwrap().to_owned());
+            }
+            match page["next"].as_str() {
+                Some(more) => next = more.to_owned(),
+                None => break,
+            }
+        }
+        answered.iter().all(|command| kept.contains(command))
+    });
+    assert!(
+        all_there,
+        "{} answered, {} kept",
+        answered.len(),
+        kept.len()
+    );
+    kept.sort();
+    let count = kept.len();
+    kept.dedup();
+    assert_eq!(kept.len(), count, "an event is kept twice");
+}
+
+/// Whether the whole answer came.
+fn try_post(url: &str, body: &str) -> bool {
+    let Ok(mut stream) = std::net::TcpStream::connect(url.strip_prefix("http://").unwrap()) else {
+        return false;
+    };
+    let request = format!(
+        "POST /hooks/claude HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut answer = String::new();
+    stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && answer.contains("x-anyhook-exit-code: 0")
 }

@@ -99,6 +99,12 @@ impl Daemon {
         found["events"].as_array().unwrap().clone()
     }
 
+    /// Ends it as nothing can prevent.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Asks it to end, and says how it did.
     #[cfg(unix)]
     pub fn end(mut self) -> Option<i32> {
