@@ -2,9 +2,10 @@
 //! differs and is named by no warning is a defect of ours, and stops the
 //! conversion.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use anyhook_agents::Adapter;
+use anyhook_agents::matchers::ANY_SERVER;
+use anyhook_agents::{Adapter, Placement};
 use anyhook_model::{Handler, Hook, Matcher, TimeoutAction};
 use serde_json::Value;
 
@@ -51,7 +52,7 @@ pub(crate) fn verify(
             continue;
         };
         let Some(found) = candidates
-            .take(original, &placement.handler)
+            .take(original, &placement.handler, adapter)
             .and_then(|at| decoded.get(at))
         else {
             differences.push(missing(hook.index));
@@ -66,7 +67,17 @@ pub(crate) fn verify(
                         .is_some_and(|rest| rest.starts_with('.'))
             })
         };
-        for (field, expected, got) in compare(original, found, &adapter.spec.id) {
+        let mut found = found.clone();
+        if is_split(adapter, &original.event)
+            && let Some(atoms) = split_atoms(adapter, &hook.placements)
+            && candidates.covers(&found, &placement.handler, &atoms)
+        {
+            // Hooks of one program at several events of split tools may be read
+            // as one, or otherwise than they were: what counts is where this
+            // one stands.
+            found.matcher = whole_or(adapter, &found.event, atoms);
+        }
+        for (field, expected, got) in compare(original, &found, &adapter.spec.id) {
             if !about(&field) {
                 differences.push(Difference {
                     hook: hook.index + 1,
@@ -77,7 +88,7 @@ pub(crate) fn verify(
             }
         }
     }
-    for hook in candidates.left() {
+    for hook in candidates.left(adapter) {
         differences.push(Difference {
             hook: 0,
             field: "hooks".into(),
@@ -95,9 +106,12 @@ struct Candidates<'a> {
     taken: Vec<bool>,
     /// From the closest likeness to the faintest: each key holds positions.
     tiers: [HashMap<String, VecDeque<usize>>; 4],
-    /// The first hook that runs a thing, whether taken or not: several hooks
-    /// of the source may have become one.
+    /// By program and event: the first hook, whether taken or not. Several of
+    /// the source may have become one where events are split.
     first: HashMap<String, usize>,
+    /// By program and event: what all its hooks together match; `None` for
+    /// everything.
+    matched: HashMap<String, Option<HashSet<String>>>,
 }
 
 impl<'a> Candidates<'a> {
@@ -107,11 +121,20 @@ impl<'a> Candidates<'a> {
             taken: vec![false; decoded.len()],
             tiers: Default::default(),
             first: HashMap::new(),
+            matched: HashMap::new(),
         };
         for (at, hook) in decoded.iter().enumerate() {
             let keys = keys(hook, &hook.handler);
-            if let Some(runs) = keys.last() {
-                candidates.first.entry(runs.clone()).or_insert(at);
+            let [_, _, at_event, _] = &keys;
+            candidates.first.entry(at_event.clone()).or_insert(at);
+            let matched = candidates
+                .matched
+                .entry(at_event.clone())
+                .or_insert_with(|| Some(HashSet::new()));
+            match (&hook.matcher, matched.as_mut()) {
+                (Some(matcher), Some(all)) => texts(matcher, all),
+                (None, _) => *matched = None,
+                (Some(_), None) => {}
             }
             for (tier, key) in candidates.tiers.iter_mut().zip(keys) {
                 tier.entry(key).or_default().push_back(at);
@@ -121,27 +144,106 @@ impl<'a> Candidates<'a> {
     }
 
     /// Of the hooks that run `wanted`, the one most like the original.
-    fn take(&mut self, original: &Hook, wanted: &Handler) -> Option<usize> {
+    fn take(&mut self, original: &Hook, wanted: &Handler, adapter: &Adapter) -> Option<usize> {
         let keys = keys(original, wanted);
+        let [_, _, at_event, _] = &keys;
         for (tier, key) in self.tiers.iter_mut().zip(&keys) {
-            let Some(queue) = tier.get_mut(key) else {
-                continue;
-            };
-            while let Some(at) = queue.pop_front() {
+            let mut queue = tier.get_mut(key);
+            while let Some(at) = queue.as_mut().and_then(|queue| queue.pop_front()) {
                 if let Some(taken @ false) = self.taken.get_mut(at) {
                     *taken = true;
                     return Some(at);
                 }
             }
+            if key == at_event
+                && is_split(adapter, &original.event)
+                && let Some(shared) = self.first.get(at_event)
+            {
+                return Some(*shared);
+            }
         }
-        self.first.get(keys.last()?).copied()
+        None
     }
 
-    fn left(&self) -> impl Iterator<Item = &'a Hook> {
+    /// Whether the hooks of this program at this event match all of these.
+    fn covers(&self, found: &Hook, handler: &Handler, atoms: &[Matcher]) -> bool {
+        let [_, _, at_event, _] = keys(found, handler);
+        self.matched.get(&at_event).is_some_and(|matched| {
+            matched
+                .as_ref()
+                .is_none_or(|all| atoms.iter().all(|atom| all.contains(&text(atom))))
+        })
+    }
+
+    /// Hooks of which the source knows nothing.
+    fn left(&self, adapter: &Adapter) -> impl Iterator<Item = &'a Hook> {
+        let taken: HashSet<String> = self
+            .decoded
+            .iter()
+            .zip(&self.taken)
+            .filter(|(_, taken)| **taken)
+            .map(|(hook, _)| keys(hook, &hook.handler)[2].clone())
+            .collect();
         self.decoded
             .iter()
             .zip(&self.taken)
-            .filter_map(|(hook, taken)| (!taken).then_some(hook))
+            .filter_map(move |(hook, is_taken)| {
+                let [_, _, at_event, _] = keys(hook, &hook.handler);
+                let part = is_split(adapter, &hook.event) && taken.contains(&at_event);
+                (!is_taken && !part).then_some(hook)
+            })
+    }
+}
+
+/// Whether an agent has this event once for each class of tools.
+fn is_split(adapter: &Adapter, event: &str) -> bool {
+    let mut written = adapter
+        .events_of(event)
+        .filter(|native| !native.read_only)
+        .peekable();
+    written.peek().is_some() && written.all(|native| !native.tools.is_empty())
+}
+
+/// The tools of the events at which a hook stands, where these are split.
+fn split_atoms(adapter: &Adapter, placements: &[Placement]) -> Option<Vec<Matcher>> {
+    let mut atoms = Vec::new();
+    for placement in placements {
+        let event = adapter.event_by_native(&placement.native_event)?;
+        if event.tools.is_empty() {
+            return None;
+        }
+        atoms.extend(event.tools.iter().map(|tool| tool_atom(tool)));
+    }
+    Some(atoms)
+}
+
+/// `None` where nothing is left out.
+fn whole_or(adapter: &Adapter, event: &str, atoms: Vec<Matcher>) -> Option<Matcher> {
+    let whole = adapter
+        .events_of(event)
+        .filter(|native| !native.read_only)
+        .flat_map(|native| &native.tools)
+        .all(|tool| atoms.contains(&tool_atom(tool)));
+    (!whole).then_some(Matcher::Any(atoms))
+}
+
+fn tool_atom(tool: &str) -> Matcher {
+    match tool {
+        "mcp" => Matcher::mcp(ANY_SERVER, None),
+        tool => Matcher::Name(tool.to_owned()),
+    }
+}
+
+fn text(atom: &Matcher) -> String {
+    serde_json::to_string(atom).unwrap_or_default()
+}
+
+fn texts(matcher: &Matcher, out: &mut HashSet<String>) {
+    match matcher {
+        Matcher::Any(items) => items.iter().for_each(|item| texts(item, out)),
+        one => {
+            out.insert(text(one));
+        }
     }
 }
 
@@ -311,17 +413,11 @@ fn compare(original: &Hook, found: &Hook, id: &str) -> Vec<(String, String, Stri
 
 /// A matcher without the freedoms of writing: order, doubles, lists of one.
 fn plain(matcher: Option<&Matcher>) -> Value {
-    fn atoms(matcher: &Matcher, out: &mut Vec<String>) {
-        match matcher {
-            Matcher::Any(items) => items.iter().for_each(|item| atoms(item, out)),
-            one => out.push(serde_json::to_string(one).unwrap_or_default()),
-        }
-    }
-    let mut all = Vec::new();
+    let mut all = HashSet::new();
     if let Some(matcher) = matcher {
-        atoms(matcher, &mut all);
+        texts(matcher, &mut all);
     }
+    let mut all: Vec<String> = all.into_iter().collect();
     all.sort();
-    all.dedup();
     Value::from(all)
 }
