@@ -3,13 +3,18 @@
 //! Order: managed, user, project. A project may have several manifests between
 //! the event's folder and the root of its repository; all of them apply, the
 //! outermost first, because a guard at the root must hold in a subfolder that
-//! has hooks of its own.
+//! has hooks of its own. For the same reason a manifest above the repository
+//! applies when the user has consented to it.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Scope;
+use openhook::discovery::FILE_NAME;
+
+use crate::exec::command::normalized;
+use crate::places::Places;
 
 /// Names of a manifest, in the order of preference.
 pub const MANIFESTS: [&str; 4] = ["hooks.yaml", "hooks.yml", "hooks.json", "hooks.jsonc"];
@@ -107,6 +112,8 @@ pub struct Found {
     /// The event's project: the repository's root, else the nearest folder with
     /// `.anyhook`, else the event's folder.
     pub root: PathBuf,
+    /// The nearest folder with an OpenHook discovery file.
+    pub openhook: Option<PathBuf>,
     pub troubles: Vec<Trouble>,
 }
 
@@ -118,44 +125,126 @@ pub struct Trouble {
     pub message: String,
 }
 
-/// Looks from an event's folder.
+/// Looks from a folder, up to the root of its repository.
 pub fn discover(dirs: &Dirs, cwd: &Path) -> Found {
-    // One name per place: consent is by path, and an agent may come by a link.
-    let real = (cfg!(unix))
-        .then(|| std::fs::canonicalize(cwd).ok())
-        .flatten();
-    let cwd = real.as_deref().unwrap_or(cwd);
-    let (root, folders) = walk(cwd, dirs.home.as_deref());
-    let mut found = Found {
-        root,
-        ..Found::default()
-    };
+    discover_at(dirs, &Places::at(cwd), &|_| false)
+}
+
+/// Looks from every place of an event. Above the root of a repository only
+/// those manifests count that have consent: a repository within the project
+/// must not end the guard of the project, nor may a stranger's file above it
+/// begin one.
+pub fn discover_at(dirs: &Dirs, places: &Places, has_consent: &dyn Fn(&Path) -> bool) -> Found {
+    let home = dirs.home.as_deref();
+    let mut found = Found::default();
+    let mut folders: Vec<Folder> = Vec::new();
+    let mut is_in_project = false;
+    let spare = places.spare.as_ref();
+    for (n, place) in places.folders.iter().chain(spare).enumerate() {
+        if n == places.folders.len() && is_in_project {
+            break;
+        }
+        let walked = walk(&real(place), home);
+        if n == 0 {
+            is_in_project = walked.is_project;
+            found.root = walked.root;
+            found.openhook = walked.openhook;
+        }
+        for folder in walked.folders {
+            match folders.iter_mut().find(|known| known.path == folder.path) {
+                Some(known) => known.is_above &= folder.is_above,
+                None => folders.push(folder),
+            }
+        }
+    }
     let event_root = found.root.clone();
     found.read(Scope::Managed, &dirs.managed, &event_root);
     found.read(Scope::User, &dirs.config, &event_root);
-    for root in folders.iter().rev() {
-        found.read(Scope::Project, &root.join(PROJECT_FOLDER), root);
+    folders.sort_by_key(|folder| folder.path.components().count());
+    for Folder {
+        path: root,
+        is_above,
+    } in &folders
+    {
+        let folder = root.join(PROJECT_FOLDER);
+        if !is_above || manifest_in(&folder).is_some_and(|path| has_consent(&path)) {
+            found.read(Scope::Project, &folder, root);
+        }
     }
     found
 }
 
-/// The project's root, and the folders up to it that have an `.anyhook`,
-/// innermost first.
-fn walk(cwd: &Path, home: Option<&Path>) -> (PathBuf, Vec<PathBuf>) {
-    let mut folders: Vec<PathBuf> = Vec::new();
+/// One name per place, because consent is by path and an agent may come by a
+/// link; also for a folder that is not there, by as much of it as is.
+fn real(path: &Path) -> PathBuf {
+    let known = path
+        .ancestors()
+        .filter(|_| cfg!(unix))
+        .find_map(|ancestor| {
+            let real = std::fs::canonicalize(ancestor).ok()?;
+            Some(real.join(path.strip_prefix(ancestor).ok()?))
+        });
+    normalized(&known.unwrap_or_else(|| path.to_owned()))
+}
+
+fn manifest_in(folder: &Path) -> Option<PathBuf> {
+    let listing = listing(folder);
+    let name = MANIFESTS
+        .into_iter()
+        .find(|name| listing.iter().any(|entry| entry == name))?;
+    Some(folder.join(name))
+}
+
+/// A folder that has an `.anyhook`.
+struct Folder {
+    path: PathBuf,
+    /// It lies above the root of the repository.
+    is_above: bool,
+}
+
+/// What lies between a folder and the top of what can be its project.
+struct Walked {
+    root: PathBuf,
+    /// Whether there is a repository, or an `.anyhook`.
+    is_project: bool,
+    folders: Vec<Folder>,
+    openhook: Option<PathBuf>,
+}
+
+fn walk(cwd: &Path, home: Option<&Path>) -> Walked {
+    let mut folders: Vec<Folder> = Vec::new();
+    let mut openhook = None;
+    let mut top = None;
     for folder in cwd.ancestors() {
-        if folder.join(PROJECT_FOLDER).is_dir() {
-            folders.push(folder.to_owned());
+        // Also what is there and no file: somebody meant something by it.
+        if top.is_none() && openhook.is_none() && folder.join(FILE_NAME).exists() {
+            openhook = Some(folder.to_owned());
         }
-        if folder.join(".git").exists() {
-            return (folder.to_owned(), folders);
+        if folder.join(PROJECT_FOLDER).is_dir() {
+            folders.push(Folder {
+                path: folder.to_owned(),
+                is_above: top.is_some(),
+            });
+        }
+        if top.is_none() && folder.join(".git").exists() {
+            top = Some(folder.to_owned());
         }
         if Some(folder) == home {
             break;
         }
     }
-    let root = folders.first().map_or(cwd, PathBuf::as_path).to_owned();
-    (root, folders)
+    let nearest = || {
+        folders
+            .first()
+            .map_or(cwd, |folder| &folder.path)
+            .to_owned()
+    };
+    Walked {
+        is_project: top.is_some() || !folders.is_empty(),
+        root: top.unwrap_or_else(nearest),
+        folders,
+        openhook,
+    }
 }
 
 impl Found {
@@ -299,7 +388,7 @@ mod tests {
         };
         write(&base.join("config/hooks.json"), "{}");
         write(&base.join("managed/hooks.yaml"), "{}");
-        write(&base.join("above/.anyhook/hooks.yaml"), "never read");
+        write(&base.join("above/.anyhook/hooks.yaml"), "not looked at");
         write(&base.join("above/repo/.git/HEAD"), "");
         write(&base.join("above/repo/.anyhook/hooks.yml"), "");
         write(&base.join("above/repo/.anyhook/policy.json"), "{}");
@@ -319,6 +408,29 @@ mod tests {
         );
         assert_eq!(found.policies.len(), 1);
         assert_eq!(found.troubles, []);
+
+        // Above the repository only what has consent, and a folder that is gone.
+        let places = Places::at(&base.join("above/repo/pkg/gone/../gone/deep"));
+        let found = discover_at(&dirs, &places, &|path| {
+            path == base.join("above/.anyhook/hooks.yaml")
+        });
+        assert_eq!(
+            paths(&found)[2],
+            (Scope::Project, "above/hooks.yaml".to_owned())
+        );
+        assert_eq!(found.manifests.len(), 5);
+
+        // Several roots; the spare one counts when the first is no project.
+        let places = Places {
+            folders: vec![base.join("none"), base.join("above/repo/pkg")],
+            spare: Some(base.join("above")),
+        };
+        let found = discover_at(&dirs, &places, &|_| false);
+        let expected = ["above/hooks.yaml", "repo/hooks.yml", "pkg/hooks.json"];
+        assert_eq!(
+            paths(&found)[2..],
+            expected.map(|path| (Scope::Project, path.to_owned()))
+        );
 
         // Outside a repository the walk ends at the home folder.
         let found = discover(&dirs, &base.join("above"));

@@ -28,6 +28,7 @@ use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
 use crate::openhook::{self, Audience, Manner, Telling};
+use crate::places::Places;
 use crate::plan::{Loaded, Planned, Verdict};
 use crate::policy::Rulebook;
 use crate::supervise;
@@ -170,7 +171,7 @@ impl Engine {
             rules,
             troubles,
             ..
-        } = self.load(event);
+        } = self.load(event, false);
         let mut lines = Vec::new();
         for loaded in &loaded {
             for (planned, verdict) in loaded.all(event, &rules) {
@@ -185,15 +186,27 @@ impl Engine {
         (lines, troubles)
     }
 
-    fn load(&self, event: &HookEvent) -> Surroundings {
-        let found = discover::discover(&self.dirs, &folder(event));
+    /// Whether hooks may have a say about an event: there are some, or there is
+    /// what cannot be read.
+    pub fn concerns(&self, event: &HookEvent) -> bool {
+        let found = self.find(event, false);
+        !found.manifests.is_empty() || !found.troubles.is_empty()
+    }
+
+    fn find(&self, event: &HookEvent, is_own: bool) -> Found {
+        let has_consent = |path: &Path| self.trust.get(path).is_some();
+        discover::discover_at(&self.dirs, &Places::of(event, is_own), &has_consent)
+    }
+
+    /// `is_own`: see [`Places::of`].
+    fn load(&self, event: &HookEvent, is_own: bool) -> Surroundings {
         let Found {
             manifests,
             policies,
             openhook,
             mut troubles,
             ..
-        } = found;
+        } = self.find(event, is_own);
         let rules = Rulebook::load(&policies, &mut troubles);
         let loaded = manifests
             .into_iter()
@@ -316,13 +329,6 @@ struct Surroundings {
     openhook: Option<PathBuf>,
 }
 
-/// Where an event happens.
-fn folder(event: &HookEvent) -> PathBuf {
-    let cwd = event.cwd.as_deref().map(PathBuf::from);
-    let cwd = cwd.or_else(|| std::env::current_dir().ok());
-    cwd.unwrap_or_default()
-}
-
 /// A record of now, with nothing in it yet but the event.
 pub(crate) fn new_record(kind: RecordKind, event: &HookEvent) -> Record {
     let now = clock::now_ms();
@@ -363,7 +369,7 @@ impl Work<'_> {
             rules,
             troubles,
             openhook,
-        } = self.engine.load(&self.event);
+        } = self.engine.load(&self.event, self.options.owns_process);
         self.report(&troubles, rules.fail_closed());
         let look = Audience::find(self.engine, openhook.as_deref());
         self.notices.extend(look.notices);

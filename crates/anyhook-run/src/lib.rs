@@ -25,6 +25,7 @@ pub mod journal;
 pub mod json;
 pub mod native;
 pub mod openhook;
+pub mod places;
 pub mod plan;
 pub mod policy;
 pub mod redact;

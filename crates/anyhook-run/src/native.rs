@@ -84,7 +84,7 @@ impl Agent for Caller {
             .decode(&json, event)
             .map_err(|error| error.to_string())?;
         let mut event = decoded.event;
-        if event.cwd.is_none() {
+        if event.cwd.as_deref().is_none_or(str::is_empty) {
             event.cwd = std::env::current_dir()
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned());

@@ -67,14 +67,13 @@ pub struct Look {
 }
 
 impl Audience {
-    /// The consumers that apply at a folder.
-    pub fn find(engine: &Engine, cwd: &Path) -> Look {
-        // One name per place: consent is by path.
-        let real = cfg!(unix)
-            .then(|| std::fs::canonicalize(cwd).ok())
-            .flatten();
-        let cwd = real.as_deref().unwrap_or(cwd);
-        match discovery::find(cwd, engine.dirs.home.as_deref()) {
+    /// The consumers that [`discover`](crate::discover::discover) has seen, by
+    /// the folder of their file.
+    pub fn find(engine: &Engine, openhook: Option<&Path>) -> Look {
+        let Some(folder) = openhook else {
+            return Look::default();
+        };
+        match discovery::find(folder, engine.dirs.home.as_deref()) {
             Ok(None) => Look::default(),
             Ok(Some(found)) => Self::read(engine, found),
             Err(unreadable) => Look {

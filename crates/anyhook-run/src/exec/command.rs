@@ -142,7 +142,7 @@ impl Place<'_> {
 const WRITERS: [&str; 5] = ["mkdir", "rm", "rmdir", "tee", "touch"];
 
 /// `a/./b/../c` as `a/c`, by text alone.
-fn normalized(path: &Path) -> PathBuf {
+pub(crate) fn normalized(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

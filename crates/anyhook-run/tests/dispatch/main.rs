@@ -12,6 +12,7 @@ mod detached;
 mod faults;
 mod odd;
 mod order;
+mod places;
 mod remote;
 mod scratch;
 mod trust;

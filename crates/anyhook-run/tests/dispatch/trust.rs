@@ -1,6 +1,7 @@
 //! Nothing of a project runs that the user has not consented to.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Manifest};
@@ -31,24 +32,36 @@ fn project() -> Scratch {
 }
 
 fn with_project<T>(scratch: &Scratch, act: impl FnOnce(&TrustStore, &Project<'_>) -> T) -> T {
-    let path = scratch.project().join(".anyhook/hooks.yaml");
+    with_project_at(scratch, &scratch.project(), act)
+}
+
+fn with_project_at<T>(
+    scratch: &Scratch,
+    root: &Path,
+    act: impl FnOnce(&TrustStore, &Project<'_>) -> T,
+) -> T {
+    let path = root.join(".anyhook/hooks.yaml");
     let text = std::fs::read_to_string(&path).unwrap();
     let (manifest, findings) = parse::manifest(&text, Format::Yaml, &Vocabulary::default());
     let manifest: Manifest = manifest.unwrap_or_else(|| panic!("{findings:?}"));
-    let root = scratch.project();
     act(
         &TrustStore::new(&scratch.base.join("state")),
         &Project {
             path: &path,
-            root: &root,
+            root,
             text: &text,
             manifest: &manifest,
         },
     )
 }
 
+/// What the user does after having read it.
+pub fn consent_to(scratch: &Scratch, root: &Path) {
+    with_project_at(scratch, root, TrustStore::record).unwrap();
+}
+
 fn consent(scratch: &Scratch) {
-    with_project(scratch, TrustStore::record).unwrap();
+    consent_to(scratch, &scratch.project());
 }
 
 fn status(scratch: &Scratch) -> TrustStatus {

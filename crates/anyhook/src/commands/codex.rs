@@ -19,7 +19,7 @@ use anyhook_codex::{
 };
 use anyhook_model::{Answer, HookEvent, HookRun, RunOutcome};
 use anyhook_run::exec::Cancel;
-use anyhook_run::{Engine, Handled, Options, discover};
+use anyhook_run::{Engine, Handled, Options};
 use anyhow::{Context, anyhow, bail};
 
 use crate::render::Terminal;
@@ -241,11 +241,7 @@ impl Decide for Hooks {
         if self.engine.off {
             return false;
         }
-        let cwd = event.cwd.as_ref().map(PathBuf::from);
-        let cwd = cwd.or_else(|| std::env::current_dir().ok());
-        let found = discover::discover(&self.engine.dirs, &cwd.unwrap_or_default());
-        // What cannot be read may be a guard.
-        !found.manifests.is_empty() || !found.troubles.is_empty()
+        self.engine.concerns(event)
     }
 
     fn abandon(&self) {

@@ -243,7 +243,8 @@ fn dispatch(args: &Args, engine: &Engine, told: Told) -> anyhow::Result<Report> 
         Some(folder) => folder,
         None => std::env::current_dir().context("the current folder cannot be read")?,
     };
-    let Look { audience, notices } = Audience::find(engine, &folder);
+    let found = discover(&engine.dirs, &folder);
+    let Look { audience, notices } = Audience::find(engine, found.openhook.as_deref());
     let mut report = Report {
         envelopes: told.envelopes,
         discovery: None,
@@ -254,7 +255,6 @@ fn dispatch(args: &Args, engine: &Engine, told: Told) -> anyhow::Result<Report> 
         return Ok(report);
     };
     report.discovery = Some(audience.path().to_owned());
-    let found = discover(&engine.dirs, &folder);
     let rules = Rulebook::load(&found.policies, &mut Vec::new());
     let mut telling = audience.invite(&report.envelopes, &told.event.event, &rules);
     report.deliveries.append(&mut telling.refused);

@@ -7,7 +7,7 @@ use anyhook_run::agent::{self, Agent, Decoded, Rendered};
 use anyhook_run::beside::Voice;
 use anyhook_run::engine::is_preventable;
 use anyhook_run::failure::Failure;
-use anyhook_run::{Engine, Options, json, redact};
+use anyhook_run::{Engine, Options, json, places, redact};
 use serde_json::Value;
 
 pub struct Host {
@@ -131,10 +131,11 @@ impl HookHost for Host {
 /// before ours fills in where *this* process works.
 fn says_cwd(request: &HookRequest) -> bool {
     let payload = json::read(&request.payload).unwrap_or_default();
+    let says = |cwd: &str| places::folder(cwd).is_some();
     match anyhook_agents::get_for_run(&request.agent) {
         Some(adapter) => adapter
             .decode(&payload, request.event.as_deref())
-            .is_ok_and(|decoded| decoded.event.cwd.is_some()),
-        None => payload.get("cwd").is_some_and(Value::is_string),
+            .is_ok_and(|decoded| decoded.event.cwd.as_deref().is_some_and(says)),
+        None => payload.get("cwd").and_then(Value::as_str).is_some_and(says),
     }
 }
