@@ -40,7 +40,7 @@ pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>
             continue;
         };
         let key = key(adapter, &call.event, &payload);
-        let name = name(&key);
+        let name = name(&call.event, &key);
         let shape = Shape::of(&payload);
         let known = stored.entry(key).or_default();
         let changes = if known.is_empty() {
@@ -98,10 +98,12 @@ fn key(adapter: &Adapter, event: &str, payload: &Value) -> Key {
     }
 }
 
-fn name((event, tool): &Key) -> String {
-    match tool {
-        Some(tool) => format!("{event}-{}", tool.replace(['/', '-'], "_")),
-        None => event.clone(),
+/// The hook that was called comes first: it is what a reader of the file has to go by.
+fn name(hook: &str, (event, tool): &Key) -> String {
+    let variant = tool.as_ref().or((hook != event).then_some(event));
+    match variant {
+        Some(variant) => format!("{hook}-{}", variant.replace(['/', '-'], "_")),
+        None => hook.to_owned(),
     }
 }
 
