@@ -138,7 +138,7 @@ impl Caller {
 
     /// What is needed for one native event; for a strange one, everything.
     pub fn for_event(self, name: &str) -> Option<&'static Adapter> {
-        static CELLS: OnceLock<Vec<OnceLock<Vec<OnceLock<Option<Adapter>>>>>> = OnceLock::new();
+        static CELLS: OnceLock<Vec<Cells>> = OnceLock::new();
         let events = self.raw.events;
         let own = events
             .iter()

@@ -203,6 +203,23 @@ impl Adapter {
         }
     }
 
+    /// The canonical tools that are called here by a name that a pattern matches.
+    fn tools_named(&self, regex: &Regex) -> Vec<&str> {
+        let mut tools: Vec<&str> = Vec::new();
+        for tool in &self.spec.tools {
+            let mut names = std::iter::once(&tool.native).chain(&tool.aliases);
+            if !names.any(|name| regex.is_match(name)) {
+                continue;
+            }
+            for kind in std::iter::once(&tool.is).chain(&tool.also) {
+                if !tools.contains(&kind.as_ref()) {
+                    tools.push(kind);
+                }
+            }
+        }
+        tools
+    }
+
     fn pattern_atoms(
         &self,
         pattern: &str,
@@ -220,40 +237,15 @@ impl Adapter {
             atoms.push(Atom::Regex(pattern.to_owned()));
             return;
         }
-        let mut tools: Vec<&str> = Vec::new();
-        match from {
-            Some(from) => {
-                for tool in &from.spec.tools {
-                    let named = std::iter::once(&tool.native)
-                        .chain(&tool.aliases)
-                        .any(|name| regex.is_match(name));
-                    for kind in std::iter::once(&tool.is).chain(&tool.also) {
-                        if named && !tools.contains(&kind.as_ref()) {
-                            tools.push(kind);
-                        }
-                    }
-                }
-            }
-            None => {
-                if self
-                    .spec
-                    .tools
-                    .iter()
-                    .any(|tool| regex.is_match(&tool.native))
-                    || pattern.contains("mcp")
-                {
-                    notes.push(Note::Copied(pattern.to_owned()));
-                    atoms.push(Atom::Regex(pattern.to_owned()));
-                    return;
-                }
-                tools.extend(
-                    anyhook_model::registry::TOOLS
-                        .iter()
-                        .map(|tool| tool.name)
-                        .filter(|name| regex.is_match(name)),
-                );
-            }
+        let own = self.spec.tools.iter();
+        if from.is_none()
+            && (pattern.contains("mcp") || own.into_iter().any(|tool| regex.is_match(&tool.native)))
+        {
+            notes.push(Note::Copied(pattern.to_owned()));
+            atoms.push(Atom::Regex(pattern.to_owned()));
+            return;
         }
+        let tools = from.map_or_else(|| canonical_tools(&regex), |from| from.tools_named(&regex));
         if tools.is_empty() {
             if pattern.contains("mcp") {
                 notes.push(Note::Copied(pattern.to_owned()));
@@ -454,6 +446,12 @@ fn names_mcp(matcher: &Matcher) -> bool {
         Matcher::Mcp { .. } => true,
         Matcher::Name(_) | Matcher::Pattern { .. } => false,
     }
+}
+
+/// The canonical tools whose own names a pattern matches.
+fn canonical_tools(regex: &Regex) -> Vec<&'static str> {
+    let names = anyhook_model::registry::TOOLS.iter().map(|tool| tool.name);
+    names.filter(|name| regex.is_match(name)).collect()
 }
 
 /// The inside of `^a$`, `^(a|b)$`, `^(?:a|b)$`; other texts as they are.

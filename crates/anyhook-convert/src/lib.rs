@@ -163,11 +163,14 @@ pub enum ConvertError {
     },
 }
 
+/// Finds the text of the script that a command names.
+pub type ScriptText<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
 /// What the caller knows besides the source.
 #[derive(Default)]
 pub struct Options<'a> {
     /// The text of the script that a command names, where it can be read.
-    pub script: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub script: Option<&'a ScriptText<'a>>,
     /// Keep `dialect` in a canonical manifest, so that the bridge can run it.
     pub keep_dialect: bool,
 }

@@ -80,21 +80,26 @@ pub fn from_object(object: Map<String, Value>, warnings: &mut Vec<String>) -> Ho
     }
     response.updated_input = response.updated_input.or(older_name);
     if response.decision.is_none()
-        && let Some(reason) = foreign_deny(&response.extra)
+        && let Some(denial) = foreign_deny(&response.extra)
     {
         warnings.push(
             "the answer denies in the form of an agent; it is taken as a deny, but give the handler its `dialect`"
                 .to_owned(),
         );
         response.decision = Some(Decision::Deny);
-        response.reason = response.reason.or(reason);
+        response.reason = response.reason.or(denial.reason);
     }
     response
 }
 
+/// A deny in a form of an agent.
+struct ForeignDeny {
+    reason: Option<String>,
+}
+
 /// A deny in a form that agents read, with its reason: what was meant as a
 /// `deny` must not become an `allow` because a `dialect` was forgotten.
-fn foreign_deny(extra: &Map<String, Value>) -> Option<Option<String>> {
+fn foreign_deny(extra: &Map<String, Value>) -> Option<ForeignDeny> {
     let nested = extra.get("hookSpecificOutput").and_then(Value::as_object);
     let said = |object: &Map<String, Value>, key: &str| {
         object.get(key).and_then(Value::as_str).map(str::to_owned)
@@ -110,7 +115,8 @@ fn foreign_deny(extra: &Map<String, Value>) -> Option<Option<String>> {
                 "agent_message",
                 "errorMessage",
             ];
-            return Some(reasons.iter().find_map(|key| said(object, key)));
+            let reason = reasons.iter().find_map(|key| said(object, key));
+            return Some(ForeignDeny { reason });
         }
     }
     None

@@ -108,7 +108,7 @@ fn answer(scratch: &Scratch, adapter: &Adapter, native: &str, payload: &Value) -
 
 /// A plugin is a program that the agent loads: a thrown error is its refusal.
 fn plugin(scratch: &Scratch, path: &Path, native: &str, payload: &Value) -> Option<Ran> {
-    let driver = r#"
+    let driver = r"
         const [path, native, payload] = process.argv.slice(2);
         const plugin = Object.values(await import(path))[0];
         const hooks = await plugin({ directory: process.cwd() });
@@ -119,7 +119,7 @@ fn plugin(scratch: &Scratch, path: &Path, native: &str, payload: &Value) -> Opti
           console.log(JSON.stringify({ deny: error.message }));
         }
         process.exit(0);
-    "#;
+    ";
     let driver = scratch.file("driver.mjs", driver).unwrap();
     let module = path.with_extension("mjs");
     std::fs::copy(path, &module).unwrap();

@@ -70,41 +70,40 @@ impl OneHook<'_> {
             } else {
                 None
             };
-            match why {
-                Some(why) => self.report.say(
+            if let Some(why) = why {
+                self.report.say(
                     Severity::Warning,
                     &format!("provider_data.{id}.{key}"),
                     format!("`{key}` is not written: {why}"),
-                ),
-                None => {
-                    if handler
-                        .fail_closed
-                        .as_ref()
-                        .is_some_and(|closed| first(&closed.at) == key && closed.value == *value)
-                        && !self.own
-                    {
-                        self.report.say(
-                            Severity::Info,
-                            "handler.timeout_action",
-                            format!("`{key}` makes a failed hook block"),
-                        );
-                    }
-                    if !self.own && !key.starts_with('$') {
-                        let off = value == &Value::Bool(false) && key == "enabled";
-                        let severity = if off {
-                            self.weakening()
-                        } else {
-                            Severity::Info
-                        };
-                        self.report.say(
-                            severity,
-                            &format!("provider_data.{id}.{key}"),
-                            format!("`{key}` is written as it is"),
-                        );
-                    }
-                    data.insert(key.clone(), value.clone());
-                }
+                );
+                continue;
             }
+            if handler
+                .fail_closed
+                .as_ref()
+                .is_some_and(|closed| first(&closed.at) == key && closed.value == *value)
+                && !self.own
+            {
+                self.report.say(
+                    Severity::Info,
+                    "handler.timeout_action",
+                    format!("`{key}` makes a failed hook block"),
+                );
+            }
+            if !self.own && !key.starts_with('$') {
+                let off = value == &Value::Bool(false) && key == "enabled";
+                let severity = if off {
+                    self.weakening()
+                } else {
+                    Severity::Info
+                };
+                self.report.say(
+                    severity,
+                    &format!("provider_data.{id}.{key}"),
+                    format!("`{key}` is written as it is"),
+                );
+            }
+            data.insert(key.clone(), value.clone());
         }
         data
     }
