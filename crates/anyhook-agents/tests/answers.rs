@@ -271,7 +271,7 @@ fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Re
     if denies && !lost("deny") {
         match spec.blocking {
             Blocking::Prevent => {
-                check(reaction.action == Action::Blocked, "a deny does not block")?
+                check(reaction.action == Action::Blocked, "a deny does not block")?;
             }
             // Both "go on" and "end" were asked for: either is an answer.
             Blocking::Retry if kind == "everything" => check(
@@ -287,7 +287,7 @@ fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Re
                 "the model does not read the reason",
             )?,
             Blocking::Observe if kind == "rewrite" || kind == "ask" => {
-                check(reaction.action == Action::Proceeds, "an observer blocks")?
+                check(reaction.action == Action::Proceeds, "an observer blocks")?;
             }
             Blocking::Observe => return Err("an event that only observes claims to deny".into()),
         }

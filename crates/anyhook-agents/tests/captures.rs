@@ -134,7 +134,11 @@ fn a_part_of_the_table_says_what_the_whole_says() {
         assert_eq!(event, whole, "{}", path.display());
         let response = anyhook_model::HookResponse::deny("no");
         let render = |adapter: &Adapter| {
-            let rendered = adapter.render(&event, &response, Default::default());
+            let rendered = adapter.render(
+                &event,
+                &response,
+                anyhook_agents::respond::RenderOptions::default(),
+            );
             (
                 rendered.stdout,
                 rendered.stderr,

@@ -25,7 +25,7 @@ fn every_canonical_name_is_there_or_absent_with_a_reason() {
                     event.name
                 )),
                 (true, Some(_)) => {
-                    gaps.push(format!("{id}: event `{}` is mapped and absent", event.name))
+                    gaps.push(format!("{id}: event `{}` is mapped and absent", event.name));
                 }
                 (false, Some(why)) if why.len() < 5 => gaps.push(format!(
                     "{id}: event `{}` is absent without a reason",
@@ -48,7 +48,7 @@ fn every_canonical_name_is_there_or_absent_with_a_reason() {
                     tool.name
                 )),
                 (true, Some(_)) => {
-                    gaps.push(format!("{id}: tool `{}` is mapped and absent", tool.name))
+                    gaps.push(format!("{id}: tool `{}` is mapped and absent", tool.name));
                 }
                 _ => {}
             }

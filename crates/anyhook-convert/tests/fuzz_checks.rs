@@ -56,11 +56,15 @@ fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn the_corpora_pass() {
-    corpus("config").iter().for_each(|data| config::check(data));
-    corpus("payload")
-        .iter()
-        .for_each(|data| payload::check(data));
-    corpus("answer").iter().for_each(|data| answer::check(data));
+    for data in &corpus("config") {
+        config::check(data);
+    }
+    for data in &corpus("payload") {
+        payload::check(data);
+    }
+    for data in &corpus("answer") {
+        answer::check(data);
+    }
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn weakened(hook: &Hook, read: &[Hook], adapter: &Adapter) -> Option<&'static st
         let (was, is) = (hook.handler.timeout, other.handler.timeout);
         was.zip(is).is_some_and(|(was, is)| was > 0.0 && is < was)
     };
-    if found.iter().any(|other| shorter(&other)) {
+    if found.iter().any(shorter) {
         return Some("has less time");
     }
     let can_rewrite = |other: &&Hook| {
@@ -302,7 +302,7 @@ fn weakened(hook: &Hook, read: &[Hook], adapter: &Adapter) -> Option<&'static st
             .events_of(&other.event)
             .any(|event| adapter.can_rewrite(event))
     };
-    (rewrites && !found.iter().any(|other| can_rewrite(&other))).then_some("rewrites nothing")
+    (rewrites && !found.iter().any(can_rewrite)).then_some("rewrites nothing")
 }
 
 /// A call of every tool that the agent has, and of an MCP tool that the matcher
