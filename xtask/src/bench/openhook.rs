@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::Setup;
 use super::measure::{Case, measure};
@@ -49,7 +50,7 @@ pub fn run(setup: &Setup) -> Result<(), String> {
             time.best,
             f64::from(ENVELOPES) / seconds,
             mebibytes(size.len()) / seconds,
-            peak(&(case.make)())?
+            peak((case.make)())?
         );
     }
     if let [ours, theirs] = times.as_slice() {
@@ -57,10 +58,7 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     }
     for envelopes in [ENVELOPES / 10, ENVELOPES * 10] {
         let file = stream(setup, envelopes)?;
-        println!(
-            "{envelopes} envelopes: peak {:.1} MiB",
-            peak(&check(&file))?
-        );
+        println!("{envelopes} envelopes: peak {:.1} MiB", peak(check(&file))?);
     }
     Ok(())
 }
@@ -128,21 +126,19 @@ fn event(number: u32) -> (&'static str, String) {
     }
 }
 
-/// The most memory that a command ever had, in MiB, as the kernel counts it.
-fn peak(command: &Command) -> Result<f64, String> {
-    let mut python = Command::new("python3");
-    python.args([
-        "-c",
-        "import resource,subprocess,sys\nsubprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-    ]);
-    python.arg(command.get_program()).args(command.get_args());
-    let output = python
-        .output()
-        .map_err(|error| format!("python3: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let kib: f64 = text
-        .trim()
-        .parse()
-        .map_err(|_| format!("python3: {text}"))?;
-    Ok(kib / 1024.0)
+/// The most memory that a command ever had, in MiB. The kernel keeps the mark;
+/// it is read until the process has ended.
+fn peak(mut command: Command) -> Result<f64, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let mut child = command.stdout(Stdio::null()).spawn().map_err(failed)?;
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0.0_f64;
+    while child.try_wait().map_err(failed)?.is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = mark.and_then(|mark| mark.split_whitespace().next()?.parse().ok());
+        most = most.max(kib.unwrap_or_default());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(most / 1024.0)
 }
