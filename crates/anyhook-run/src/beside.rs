@@ -34,25 +34,35 @@ pub fn caller(named: &Adapter, payload: &Value, event: Option<&str>) -> Option<C
     }
     let whole = anyhook_agents::get(&named.spec.id)?;
     let shares = |other: &&Adapter| {
-        let mut files = whole.spec.files.iter();
-        files.any(|file| other.spec.also_reads.contains(&file.path))
+        let reads = |reader: &Adapter, owner: &Adapter| {
+            let mut files = owner.spec.files.iter();
+            files.any(|file| reader.spec.also_reads.contains(&file.path))
+        };
+        // Agents that read each other's files know each other's payloads.
+        reads(other, whole) && !reads(whole, other)
     };
     let knows = |other: &&Adapter| {
         other
             .decode(payload, event)
             .is_ok_and(|decoded| decoded.known)
     };
-    let fits = |other: &&Adapter| {
-        let detect = &other.spec.detect;
-        if detect.env.is_empty() {
-            return other.recognises(payload);
-        }
-        detect.env.iter().any(|mark| has_variable(mark))
+    let marked = |adapter: &Adapter| {
+        adapter
+            .spec
+            .detect
+            .env
+            .iter()
+            .any(|mark| has_variable(mark))
     };
-    let found = anyhook_agents::all()
-        .filter(shares)
-        .filter(fits)
-        .find(knows)?;
+    let mut candidates: Vec<&Adapter> =
+        anyhook_agents::all().filter(shares).filter(knows).collect();
+    let found = match candidates.iter().position(|other| marked(other)) {
+        Some(at) => candidates.swap_remove(at),
+        None if marked(whole) => return None,
+        None => candidates
+            .into_iter()
+            .find(|other| other.spec.detect.env.is_empty() && other.recognises(payload))?,
+    };
     anyhook_agents::caller(&found.spec.id)
 }
 
