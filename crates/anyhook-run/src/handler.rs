@@ -1,6 +1,6 @@
 //! One hook, one event: from a plan to an outcome.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhook_agents::respond::APPROVE;
@@ -310,6 +310,9 @@ fn execute(
         ("ANYHOOK_PROJECT_DIR".to_owned(), text(&planned.root)),
         ("ANYHOOK_MANIFEST_DIR".to_owned(), text(planned.folder())),
     ];
+    if scope != Scope::Project {
+        env.extend(python(command, place));
+    }
     env.extend(payload.env.iter().cloned());
     for (name, value) in &handler.env {
         match value {
@@ -327,6 +330,28 @@ fn execute(
         timeout: plan::timeout(handler),
         cancel: context.cancel,
     })
+}
+
+/// A user's Python program must not import what lies in the project that it is
+/// run in. It still finds what lies beside it.
+fn python(command: &str, place: Place<'_>) -> Vec<(String, String)> {
+    let mut env = vec![("PYTHONSAFEPATH".to_owned(), "1".to_owned())];
+    let files = place.named(command, &[]).files.into_iter();
+    let mut paths: Vec<PathBuf> = files
+        .filter(|file| file.extension().is_some_and(|end| end == "py"))
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .filter(|folder| !folder.starts_with(place.root) || folder.starts_with(place.folder))
+        .collect();
+    if paths.is_empty() {
+        return env;
+    }
+    let others = std::env::var_os("PYTHONPATH").unwrap_or_default();
+    paths.extend(std::env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));
+    if let Ok(joined) = std::env::join_paths(paths) {
+        let joined = joined.to_string_lossy().into_owned();
+        env.push(("PYTHONPATH".to_owned(), joined));
+    }
+    env
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -5,7 +5,8 @@
 //! file per manifest holds it, so that asking costs one open. When an event
 //! comes, the manifest is compared first, and the files of those hooks that
 //! would run now: a changed script stops the hooks that use it. What a script
-//! loads in its turn is not followed.
+//! loads in its turn is not followed, nor a name that only the shell can
+//! complete; the listing says which those are.
 //!
 //! Managed and user manifests are trusted by their place: only their owner, or
 //! root, can have written them.
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 use crate::clock;
 use crate::exec::command::Place;
+use crate::exec::named::Named;
 use crate::files;
 
 /// Files under these belong to the system, not to a project.
@@ -209,6 +211,9 @@ pub struct WouldRun {
     pub runs: Vec<String>,
     /// The files that consent would cover.
     pub files: Vec<PathBuf>,
+    /// Words of its commands that name files which consent cannot cover.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<String>,
 }
 
 impl Project<'_> {
@@ -218,6 +223,7 @@ impl Project<'_> {
         hooks
             .map(|(n, hook)| {
                 let handler = &hook.handler;
+                let named = named(hook, Scope::Project, self.root, self.folder());
                 let runs = commands(hook)
                     .chain(handler.url.as_deref())
                     .chain(handler.prompt.as_deref())
@@ -229,7 +235,8 @@ impl Project<'_> {
                     blocking: hook.blocking,
                     handler: handler.kind.as_str(),
                     runs,
-                    files: hook_files(hook, Scope::Project, self.root, self.folder()),
+                    files: named.files,
+                    uncovered: named.unknown,
                 }
             })
             .collect()
@@ -275,6 +282,10 @@ fn commands(hook: &Hook) -> impl Iterator<Item = &str> {
 
 /// The files of a hook that consent covers.
 pub fn hook_files(hook: &Hook, scope: Scope, root: &Path, folder: &Path) -> Vec<PathBuf> {
+    named(hook, scope, root, folder).files
+}
+
+fn named(hook: &Hook, scope: Scope, root: &Path, folder: &Path) -> Named {
     let cwd = match &hook.handler.cwd {
         Some(cwd) => root.join(cwd),
         None => root.to_owned(),
@@ -285,7 +296,30 @@ pub fn hook_files(hook: &Hook, scope: Scope, root: &Path, folder: &Path) -> Vec<
         folder,
         cwd: &cwd,
     };
-    covered(commands(hook), place)
+    covered(commands(hook), place, &variables(hook, root, folder))
+}
+
+/// Those variables of a hook that do not depend on the event; what its
+/// handler sets wins.
+fn variables(hook: &Hook, root: &Path, folder: &Path) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let own = hook.handler.env.iter().filter_map(|(name, value)| {
+        let value = value.as_str()?;
+        Some((name.clone(), value.to_owned()))
+    });
+    let dialect = hook.handler.dialect.as_deref();
+    let adapter = dialect.and_then(anyhook_agents::get_for_run);
+    let given = adapter.into_iter().flat_map(|adapter| &adapter.spec.env);
+    let given = given.filter_map(|(name, template)| {
+        let value = template.replace("{project}", &text(root));
+        (!value.contains('{')).then(|| (name.to_string(), value))
+    });
+    own.chain(given)
+        .chain([
+            ("ANYHOOK_PROJECT_DIR".to_owned(), text(root)),
+            ("ANYHOOK_MANIFEST_DIR".to_owned(), text(folder)),
+        ])
+        .collect()
 }
 
 /// The files of a project's own command line that consent covers, where it
@@ -297,20 +331,34 @@ pub fn command_files(command: &str, root: &Path) -> Vec<PathBuf> {
         folder: root,
         cwd: root,
     };
-    covered(std::iter::once(command), place)
+    let project = root.to_string_lossy().into_owned();
+    let variables = [("ANYHOOK_PROJECT_DIR".to_owned(), project)];
+    covered(std::iter::once(command), place, &variables).files
 }
 
-fn covered<'a>(commands: impl Iterator<Item = &'a str>, place: Place<'_>) -> Vec<PathBuf> {
+fn covered<'a>(
+    commands: impl Iterator<Item = &'a str>,
+    place: Place<'_>,
+    variables: &[(String, String)],
+) -> Named {
     let is_foreign = |file: &Path| {
         SYSTEM.iter().any(|system| file.starts_with(system)) && !file.starts_with(place.root)
     };
-    let mut files: Vec<PathBuf> = Vec::new();
-    for file in commands.flat_map(|command| place.named_files(command)) {
-        if !is_foreign(&file) && !files.contains(&file) {
-            files.push(file);
+    let mut all = Named::default();
+    for command in commands {
+        let named = place.named(command, variables);
+        for file in named.files {
+            if !is_foreign(&file) && !all.files.contains(&file) {
+                all.files.push(file);
+            }
+        }
+        for word in named.unknown {
+            if !all.unknown.contains(&word) {
+                all.unknown.push(word);
+            }
         }
     }
-    files
+    all
 }
 
 pub fn hash(bytes: &[u8]) -> String {

@@ -8,15 +8,20 @@
 //!
 //! * in a project's manifest, a word that begins with `./` or `../`: from the
 //!   project's root, then from the manifest's own folder;
-//! * in a user's or managed manifest, any relative word with a slash: from the
-//!   manifest's own folder only. A file of the project at hand must never take
-//!   the place of the user's script.
+//! * in a user's or managed manifest, any relative word: from the manifest's
+//!   own folder only. A file of the project at hand must never take the place
+//!   of the user's script: what has a slash and is a program, what an
+//!   interpreter is to run, and what is there in the project, stands for the
+//!   file in the manifest's folder even where that is missing. Other words are
+//!   names of files only when such a file is in that folder.
 //!
 //! The first that is a file stands in place of the word, as an absolute path.
 
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Scope;
+
+use super::words::{Role, Roles, Word, words};
 
 /// What a command's relative names are relative to.
 #[derive(Debug, Clone, Copy)]
@@ -41,28 +46,35 @@ pub enum Launch {
 impl Launch {
     pub fn prepare(command: &str, place: Place<'_>) -> Self {
         let words = words(command);
+        let mut roles = Roles::default();
+        let stand_ins = words
+            .iter()
+            .map(|word| place.stand_in(word, roles.next(word)));
         if is_plain(command, &words) {
             let mut argv: Vec<String> = words
                 .iter()
-                .map(|word| match place.script(&word.text) {
-                    Some(path) => path.to_string_lossy().into_owned(),
-                    None => word.text.clone(),
-                })
+                .zip(stand_ins)
+                .map(|(word, stand_in)| stand_in.unwrap_or_else(|| word.text.clone()))
                 .collect();
             if let Some(program) = argv.first_mut()
                 && program.contains('/')
             {
-                *program = place.base().join(&*program).to_string_lossy().into_owned();
+                *program = place.cwd.join(&*program).to_string_lossy().into_owned();
             }
             return Self::Direct(argv);
         }
         let mut line = String::with_capacity(command.len());
         let mut done = 0;
-        for (n, word) in words.iter().enumerate() {
-            let program = (n == 0).then(|| place.own_program(&word.text)).flatten();
-            if let Some(path) = place.script(&word.text).or(program) {
-                line.push_str(command.get(done..word.start).unwrap_or_default());
-                line.push_str(&shell_quote(&path.to_string_lossy()));
+        for (word, stand_in) in words.iter().zip(stand_ins) {
+            let Some(path) = stand_in else { continue };
+            line.push_str(command.get(done..word.start).unwrap_or_default());
+            if word.expands || word.is_pattern {
+                // What the shell completes must stay as it is written.
+                line.push_str(&shell_quote(&place.folder.to_string_lossy()));
+                line.push('/');
+                done = word.start;
+            } else {
+                line.push_str(&shell_quote(&path));
                 done = word.end;
             }
         }
@@ -72,13 +84,53 @@ impl Launch {
 }
 
 impl Place<'_> {
-    /// The file that stands in place of a word.
-    fn script(&self, word: &str) -> Option<PathBuf> {
+    /// What stands in place of a word.
+    fn stand_in(&self, word: &Word, role: Role) -> Option<String> {
+        let path = match self.scope {
+            Scope::Project => self.script(&word.text),
+            Scope::Managed | Scope::User => return self.own(word, role),
+        };
+        path.map(|path| path.to_string_lossy().into_owned())
+    }
+
+    /// The file of a user's own folder that a word means.
+    fn own(&self, word: &Word, role: Role) -> Option<String> {
+        let (option, text) = match word.text.split_once('=') {
+            Some((name, value)) if name.starts_with('-') => (Some(name), value),
+            _ => (None, word.text.as_str()),
+        };
+        let is_relative = !Path::new(text).is_absolute()
+            && !text.is_empty()
+            && !text.starts_with(['-', '~', '$', '`'])
+            && !text.contains("://");
+        let completes = word.is_pattern || word.expands;
+        if !is_relative || SHELL_WORDS.contains(&text) || (completes && option.is_some()) {
+            return None;
+        }
+        let own = normalized(&self.folder.join(text));
+        let is_own = own.exists() && (text.contains('/') || own.is_file());
+        let is_meant = match role {
+            Role::Program => text.contains('/'),
+            Role::Script => true,
+            Role::Folder | Role::Output => false,
+            Role::Argument => {
+                let dotted = text.starts_with("./") || text.starts_with("../");
+                text.contains('/') && (dotted || completes || self.cwd.join(text).exists())
+            }
+        };
+        (is_own || is_meant).then(|| match option {
+            Some(name) => format!("{name}={}", own.to_string_lossy()),
+            None => own.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// The file of a project that a word means.
+    pub(super) fn script(&self, word: &str) -> Option<PathBuf> {
         let dotted = word.starts_with("./") || word.starts_with("../");
         let candidates: &[&Path] = match self.scope {
             Scope::Project if dotted => &[self.root, self.folder],
-            Scope::Managed | Scope::User if word.contains('/') => &[self.folder],
-            _ => return None,
+            Scope::Managed | Scope::User => &[self.folder],
+            Scope::Project => return None,
         };
         if Path::new(word).is_absolute() {
             return None;
@@ -88,58 +140,7 @@ impl Place<'_> {
             .map(|base| normalized(&base.join(word)))
             .find(|path| path.is_file())
     }
-
-    /// What a program's relative path is relative to when no script was found.
-    fn base(&self) -> &Path {
-        match self.scope {
-            Scope::Project => self.cwd,
-            Scope::Managed | Scope::User => self.folder,
-        }
-    }
-
-    /// Where a user's script would have to be: when it is missing there, the
-    /// shell must not find the project's file of that name in its place.
-    fn own_program(&self, word: &str) -> Option<PathBuf> {
-        let relative = word.starts_with("./") || word.starts_with("../");
-        (relative && self.scope != Scope::Project).then(|| normalized(&self.folder.join(word)))
-    }
-
-    /// Every file that a command names, as it will be found when it runs,
-    /// except those that it only writes: a hook's own log is not its code.
-    pub fn named_files(&self, command: &str) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        let mut program = String::new();
-        for word in words(command) {
-            if word.is_program {
-                program.clone_from(&word.text);
-            } else if word.is_target || WRITERS.contains(&program.as_str()) {
-                continue;
-            }
-            // `--config=./rules.json` names a file as well.
-            let option = word.text.split_once('=');
-            let is_output = |name: &str| name.starts_with("--log") || name.starts_with("--out");
-            if option.is_some_and(|(name, _)| is_output(name)) {
-                continue;
-            }
-            let value = option.map(|(_, value)| value);
-            for text in [Some(word.text.as_str()), value].into_iter().flatten() {
-                if text.is_empty() {
-                    continue;
-                }
-                let path = self
-                    .script(text)
-                    .unwrap_or_else(|| normalized(&self.cwd.join(text)));
-                if path.is_file() && !files.contains(&path) {
-                    files.push(path);
-                }
-            }
-        }
-        files
-    }
 }
-
-/// Programs that do not run, nor obey, the files that they are given.
-const WRITERS: [&str; 5] = ["mkdir", "rm", "rmdir", "tee", "touch"];
 
 /// `a/./b/../c` as `a/c`, by text alone.
 pub(crate) fn normalized(path: &Path) -> PathBuf {
@@ -156,64 +157,6 @@ pub(crate) fn normalized(path: &Path) -> PathBuf {
         }
     }
     clean
-}
-
-struct Word {
-    start: usize,
-    end: usize,
-    /// Without its quotes.
-    text: String,
-    /// The first word of one of the line's commands.
-    is_program: bool,
-    /// Output is redirected to it.
-    is_target: bool,
-}
-
-/// Splits as a shell would, as far as quotes and separators go. Expansions
-/// stay as they are written: such a word names no file that could be known.
-fn words(command: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    let mut word: Option<Word> = None;
-    let mut quote: Option<char> = None;
-    let mut escaped = false;
-    let mut is_program = true;
-    let mut is_target = false;
-    for (at, c) in command.char_indices() {
-        let separates = quote.is_none() && !escaped && (c.is_whitespace() || ";|&()<>".contains(c));
-        if separates {
-            if let Some(mut ended) = word.take() {
-                ended.end = at;
-                words.push(ended);
-                is_target = false;
-            }
-            is_target |= c == '>';
-            is_program |= ";|&(\n".contains(c) && !is_target;
-            continue;
-        }
-        let current = word.get_or_insert_with(|| Word {
-            start: at,
-            end: at,
-            text: String::new(),
-            is_program: std::mem::take(&mut is_program),
-            is_target,
-        });
-        if escaped {
-            escaped = false;
-            current.text.push(c);
-            continue;
-        }
-        match (quote, c) {
-            (None | Some('"'), '\\') => escaped = true,
-            (None, '\'' | '"') => quote = Some(c),
-            (Some(open), _) if open == c => quote = None,
-            _ => current.text.push(c),
-        }
-    }
-    if let Some(mut ended) = word {
-        ended.end = command.len();
-        words.push(ended);
-    }
-    words
 }
 
 /// Words that only a shell understands.
@@ -325,8 +268,9 @@ mod tests {
             Launch::prepare("sh \"./own.sh\" | cat", place),
             Launch::Shell(format!("sh {quoted} | cat"))
         );
+        let files = |command: &str| place.named(command, &[]).files;
         assert_eq!(
-            place.named_files("sh ./own.sh --rules=./both.sh && both.sh"),
+            files("sh ./own.sh --rules=./both.sh && both.sh"),
             vec![folder.join("own.sh"), root.join("both.sh")]
         );
         for writes in [
@@ -336,14 +280,14 @@ mod tests {
             "touch ./own.sh",
             "x --log-file=./both.sh",
         ] {
-            assert_eq!(place.named_files(writes), Vec::<PathBuf>::new(), "{writes}");
+            assert_eq!(files(writes), Vec::<PathBuf>::new(), "{writes}");
         }
         for runs in [
             "touch x; ./both.sh",
             "x 2>&1 | sh both.sh",
             "(cat <both.sh)",
         ] {
-            assert_eq!(place.named_files(runs), [root.join("both.sh")], "{runs}");
+            assert_eq!(files(runs), [root.join("both.sh")], "{runs}");
         }
     }
 
@@ -353,22 +297,69 @@ mod tests {
         std::fs::remove_file(folder.join("own.sh")).unwrap();
         std::fs::write(root.join("own.sh"), "").unwrap();
         let user = place(Scope::User, &root, &folder);
-        assert_eq!(user.named_files("./both.sh"), vec![folder.join("both.sh")]);
-        assert_eq!(
-            Launch::prepare("sh ./both.sh;", user),
-            Launch::Shell(format!(
-                "sh {};",
-                shell_quote(&folder.join("both.sh").to_string_lossy())
-            ))
-        );
-        let missing = folder.join("own.sh").to_string_lossy().into_owned();
-        assert_eq!(
-            Launch::prepare("./own.sh", user),
-            Launch::Direct(vec![folder.join("./own.sh").to_string_lossy().into_owned()])
-        );
-        assert_eq!(
-            Launch::prepare("./own.sh;", user),
-            Launch::Shell(format!("{};", shell_quote(&missing)))
-        );
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::fs::create_dir_all(folder.join("lib")).unwrap();
+        for file in [
+            root.join("sub/x.sh"),
+            root.join("data.json"),
+            folder.join("lib/y.sh"),
+        ] {
+            std::fs::write(file, "").unwrap();
+        }
+        assert_eq!(user.named("./both.sh", &[]).files, [folder.join("both.sh")]);
+        let of = |path: &str| folder.join(path).to_string_lossy().into_owned();
+        let quoted = |path: &str| shell_quote(&of(path));
+        let cases = [
+            ("sh ./both.sh;", format!("sh {};", quoted("both.sh"))),
+            ("./own.sh;", format!("{};", quoted("own.sh"))),
+            ("sub/x.sh;", format!("{};", quoted("sub/x.sh"))),
+            ("sh own.sh;", format!("sh {};", quoted("own.sh"))),
+            (
+                "python3.11 -u guard.py;",
+                format!("python3.11 -u {};", quoted("guard.py")),
+            ),
+            (
+                "env A=1 sh sub/x.sh;",
+                format!("env A=1 sh {};", quoted("sub/x.sh")),
+            ),
+            (". lib/y.sh;", format!(". {};", quoted("lib/y.sh"))),
+            ("cat sub/x.sh;", format!("cat {};", quoted("sub/x.sh"))),
+            (
+                "sh lib/*.sh;",
+                format!("sh {}/lib/*.sh;", shell_quote(&folder.to_string_lossy())),
+            ),
+            // Not files of anybody's, or the project's to look at.
+            ("git diff origin/main;", "git diff origin/main;".to_owned()),
+            (
+                "curl https://x/y -H a/b;",
+                "curl https://x/y -H a/b;".to_owned(),
+            ),
+            ("jq . data.json;", "jq . data.json;".to_owned()),
+            ("sh -c 'echo x';", "sh -c 'echo x';".to_owned()),
+            ("date >>sub/log;", "date >>sub/log;".to_owned()),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(
+                Launch::prepare(command, user),
+                Launch::Shell(expected),
+                "{command}"
+            );
+        }
+        let direct = [
+            ("./own.sh", vec![of("own.sh")]),
+            ("sub/x.sh -v", vec![of("sub/x.sh"), "-v".to_owned()]),
+            ("node both.sh", vec!["node".to_owned(), of("both.sh")]),
+            (
+                "x --rules=sub/x.sh",
+                vec!["x".to_owned(), format!("--rules={}", of("sub/x.sh"))],
+            ),
+        ];
+        for (command, expected) in direct {
+            assert_eq!(
+                Launch::prepare(command, user),
+                Launch::Direct(expected),
+                "{command}"
+            );
+        }
     }
 }

@@ -4,10 +4,12 @@
 //! nothing of hooks and decisions. The two platforms offer the same functions.
 
 pub mod command;
+pub mod named;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -193,3 +193,81 @@ fn a_plan_is_kept_for_one_format_and_only_where_there_is_trust() {
         "{told:?}"
     );
 }
+
+#[test]
+fn consent_covers_scripts_that_our_own_variables_name() {
+    let cases = [
+        (
+            "sh \"$CLAUDE_PROJECT_DIR\"/hooks/x.sh",
+            "handler.dialect: claude-code",
+        ),
+        ("sh ${ANYHOOK_PROJECT_DIR}/hooks/x.sh", ""),
+        ("sh $ANYHOOK_MANIFEST_DIR/../hooks/x.sh", ""),
+        ("sh $WHERE/x.sh", "handler.env: {WHERE: hooks}"),
+        ("cd hooks && sh x.sh", ""),
+        ("sh -c './hooks/x.sh'", ""),
+        ("for one in hooks/*.sh; do sh $one; done", ""),
+    ];
+    for (command, more) in cases {
+        let mut scratch = Scratch::new();
+        scratch.env.clear();
+        scratch.script(
+            "project/hooks/x.sh",
+            "#!/bin/sh\ncat >/dev/null; touch $ANYHOOK_PROJECT_DIR/ran\n",
+        );
+        scratch.manifest(&hook("guard", BEFORE, command, more));
+        consent(&scratch);
+        scratch.call();
+        assert!(scratch.exists("project/ran"), "{command}");
+        scratch.script(
+            "project/hooks/x.sh",
+            "#!/bin/sh\ntouch $ANYHOOK_PROJECT_DIR/evil\n",
+        );
+        let told = scratch.call();
+        assert!(!scratch.exists("project/evil"), "{command}");
+        assert!(
+            told.message().contains("changed since"),
+            "{command}: {told:?}"
+        );
+    }
+    let scratch = Scratch::with_hook("sh $ELSEWHERE/x.sh; ls /tmp", "");
+    with_project(&scratch, |_, project| {
+        assert_eq!(project.listing()[0].uncovered, ["$ELSEWHERE/x.sh"]);
+    });
+}
+
+#[test]
+fn a_users_hook_never_runs_the_projects_code() {
+    for command in [
+        "sh guard.sh",
+        "sh scripts/guard.sh",
+        "scripts/guard.sh",
+        "./guard.sh;",
+        ". ./guard.sh;",
+        "sh scripts/*.sh",
+    ] {
+        let mut scratch = Scratch::new();
+        scratch.env.clear();
+        for path in ["guard.sh", "scripts/guard.sh"] {
+            scratch.script(
+                &format!("project/{path}"),
+                "#!/bin/sh\ntouch $ANYHOOK_PROJECT_DIR/evil\n",
+            );
+        }
+        scratch.write(
+            "config/hooks.yaml",
+            &manifest(&hook("own", BEFORE, command, "")),
+        );
+        scratch.call();
+        assert!(!scratch.exists("project/evil"), "{command}");
+        for path in ["guard.sh", "scripts/guard.sh"] {
+            scratch.script(
+                &format!("config/{path}"),
+                "#!/bin/sh\necho $PYTHONSAFEPATH >$ANYHOOK_PROJECT_DIR/ran\n",
+            );
+        }
+        scratch.call();
+        assert!(!scratch.exists("project/evil"), "{command}");
+        assert_eq!(scratch.read("project/ran"), "1\n", "{command}");
+    }
+}

@@ -105,6 +105,8 @@ struct Listing {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     env: Vec<String>,
     files: Vec<ListedFile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    uncovered: Vec<String>,
     capabilities: Vec<Inferred>,
 }
 
@@ -375,6 +377,7 @@ fn list(store: &TrustStore, subject: &Subject) -> Listed {
                         sha256: bytes.map(|bytes| hash(&bytes)),
                     })
                     .collect(),
+                uncovered: line.uncovered,
                 capabilities: infer_capabilities(hook, Some(&script)),
             }
         })
@@ -448,6 +451,12 @@ fn show_hook(subject: &Subject, hook: &Listing, changed: &[PathBuf], terminal: &
         };
         let sum: String = sum.chars().take(16).collect();
         row("file", &format!("{}  sha256 {sum}{mark}", path.display()));
+    }
+    for word in &hook.uncovered {
+        row(
+            "CAREFUL",
+            &format!("`{word}` names files that consent cannot cover: they may change unseen"),
+        );
     }
     for needed in &hook.capabilities {
         let guess = if needed.certain { "" } else { ", a guess" };
