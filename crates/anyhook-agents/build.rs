@@ -98,10 +98,16 @@ fn main() {
             .iter()
             .map(|alias| format!("{alias:?}"))
             .collect();
+        let paths: Vec<String> = agent
+            .files
+            .iter()
+            .map(|file| format!("{:?}", file.path))
+            .collect();
         writeln!(
             list,
-            "Raw {{ slug: {slug:?}, aliases: &[{}], whole: {whole}, run: {run}, core: {core}, events: &[{events}], event_at: {event_at:?}, quirks: {quirks} }},",
+            "Raw {{ slug: {slug:?}, aliases: &[{}], paths: &[{}], whole: {whole}, run: {run}, core: {core}, events: &[{events}], event_at: {event_at:?}, quirks: {quirks} }},",
             aliases.join(", "),
+            paths.join(", "),
         )
         .unwrap();
     }

@@ -40,6 +40,8 @@ mod generated {
 pub(crate) struct Raw {
     slug: &'static str,
     aliases: &'static [&'static str],
+    /// Where its files lie, as in its table.
+    paths: &'static [&'static str],
     /// The whole table.
     whole: &'static [u8],
     /// What the dispatcher needs of it.
@@ -83,6 +85,15 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// All agents.
 pub fn all() -> impl Iterator<Item = &'static Adapter> {
     slugs().filter_map(get)
+}
+
+/// The agents with a file whose path, as their table has it, fits. No other
+/// is read.
+pub fn with_path(fits: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Adapter> {
+    generated::RAW
+        .iter()
+        .filter(move |raw| raw.paths.iter().any(|path| fits(path)))
+        .filter_map(|raw| get(raw.slug))
 }
 
 /// An agent by slug or alias. Only the one that is asked for is read.

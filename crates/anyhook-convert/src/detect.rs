@@ -1,7 +1,7 @@
 //! Whose config a document is, by its path and its shape.
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Config, Shape};
+use anyhook_agents::spec::{Config, Shape, Tool};
 use serde_json::Value;
 
 /// An answer, with what speaks for it.
@@ -27,7 +27,16 @@ pub fn detect(path: Option<&str>, document: &Value) -> Option<Guess> {
         });
     }
     let mut best: Option<(usize, Guess)> = None;
-    for adapter in anyhook_agents::all() {
+    let named: Vec<&'static Adapter> = path
+        .map(|path| anyhook_agents::with_path(|file| path_fits(path, file)).collect())
+        .unwrap_or_default();
+    // A path weighs more than any shape: who has none of that name is out.
+    let candidates: Vec<&'static Adapter> = if named.is_empty() {
+        anyhook_agents::all().collect()
+    } else {
+        named
+    };
+    for adapter in candidates {
         let Some((score, variant, named)) = score(adapter, path, document) else {
             continue;
         };
@@ -50,7 +59,23 @@ pub fn detect(path: Option<&str>, document: &Value) -> Option<Guess> {
             }
         }
     }
-    best.map(|(_, guess)| guess)
+    let mut guess = best.map(|(_, guess)| guess)?;
+    let hinted = |agent: &&'static Adapter| path.is_some_and(|path| names(path, agent));
+    let equals = guess.agent.into_iter().chain(guess.rivals.iter().copied());
+    let hinted: Vec<&'static Adapter> = equals.filter(hinted).collect();
+    if let ([agent], false) = (hinted.as_slice(), guess.rivals.is_empty()) {
+        guess.variant = score(agent, path, document).and_then(|(_, variant, _)| variant);
+        guess.why = format!("a folder is named after {}", agent.spec.name);
+        guess.agent = Some(agent);
+        guess.rivals.clear();
+    }
+    Some(guess)
+}
+
+/// Whether a folder of the path is named after an agent.
+fn names(path: &str, agent: &Adapter) -> bool {
+    path.split(['/', '\\'])
+        .any(|part| part == agent.spec.id || agent.spec.aliases.iter().any(|alias| alias == part))
 }
 
 /// How much speaks for an agent, for which form of its file, and whether it is
@@ -185,13 +210,12 @@ fn handler_score(adapter: &Adapter, config: &Config, entries: &Value) -> usize {
             .pointer(&config.matcher.at)
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let names =
-            matcher.split('|').filter(|name| {
-                adapter.spec.tools.iter().any(|tool| {
-                    tool.native == **name || tool.aliases.iter().any(|alias| alias == name)
-                })
-            });
-        score += names.count() * 2;
+        for name in matcher.split('|') {
+            let tools = &adapter.spec.tools;
+            let knows =
+                |tool: &Tool| tool.native == name || tool.aliases.iter().any(|alias| alias == name);
+            score += usize::from(tools.iter().any(knows)) * 2;
+        }
     }
     score
 }

@@ -75,7 +75,10 @@ pub(crate) fn verify(
             // Hooks of one program at several events of split tools may be read
             // as one, or otherwise than they were: what counts is where this
             // one stands.
-            found.matcher = whole_or(adapter, &found.event, atoms);
+            found.matcher = Some(Matcher::Any(atoms));
+            if original.matcher.is_none() && is_whole(adapter, &found) {
+                found.matcher = None;
+            }
         }
         for (field, expected, got) in compare(original, &found, &adapter.spec.id) {
             if !about(&field) {
@@ -217,14 +220,17 @@ fn split_atoms(adapter: &Adapter, placements: &[Placement]) -> Option<Vec<Matche
     Some(atoms)
 }
 
-/// `None` where nothing is left out.
-fn whole_or(adapter: &Adapter, event: &str, atoms: Vec<Matcher>) -> Option<Matcher> {
-    let whole = adapter
-        .events_of(event)
+/// Whether a hook stands at each of the events that its own is split into.
+fn is_whole(adapter: &Adapter, hook: &Hook) -> bool {
+    let mut all = HashSet::new();
+    if let Some(matcher) = &hook.matcher {
+        texts(matcher, &mut all);
+    }
+    adapter
+        .events_of(&hook.event)
         .filter(|native| !native.read_only)
         .flat_map(|native| &native.tools)
-        .all(|tool| atoms.contains(&tool_atom(tool)));
-    (!whole).then_some(Matcher::Any(atoms))
+        .all(|tool| all.contains(&text(&tool_atom(tool))))
 }
 
 fn tool_atom(tool: &str) -> Matcher {

@@ -477,3 +477,41 @@ fn a_kept_matcher_gives_way_to_the_hook_s_own() {
         Err(error) => panic!("{error:#?}"),
     }
 }
+
+/// Every class of tools by name, and hooks of one program side by side.
+#[test]
+fn a_target_of_split_events_takes_any_list_of_tools() {
+    let every = json!(["shell", "file_read", "file_write", "file_edit", {"mcp": {"server": "*"}}]);
+    for matchers in [
+        vec![every.clone()],
+        vec![json!("shell"), every.clone()],
+        vec![
+            json!("shell"),
+            json!({"mcp": {"server": "*"}}),
+            json!(["shell", "file_read"]),
+        ],
+        vec![json!("shell"), Value::Null, json!("shell"), Value::Null],
+    ] {
+        let hooks: Vec<Value> = matchers
+            .iter()
+            .map(|matcher| {
+                let mut hook = guard("./same.sh")[0].clone();
+                hook["matcher"] = matcher.clone();
+                if matcher.is_null() {
+                    hook.as_object_mut().unwrap().remove("matcher");
+                }
+                hook
+            })
+            .collect();
+        let conversion = to("windsurf", &manifest(json!(hooks)));
+        let entries = |event: &str| {
+            conversion.document["hooks"][event]
+                .as_array()
+                .map_or(0, Vec::len)
+        };
+        let shell = matchers
+            .iter()
+            .filter(|matcher| matcher.is_null() || matcher.to_string().contains("shell"));
+        assert_eq!(entries("pre_run_command"), shell.count());
+    }
+}

@@ -138,6 +138,15 @@ impl Decoder<'_> {
         let entries = value.as_array().map_or(single.as_slice(), Vec::as_slice);
         let native = self.native_name(event);
         for (index, entry) in entries.iter().enumerate() {
+            if self.is_foreign(&native) {
+                self.skip(
+                    event,
+                    index,
+                    entry,
+                    "is at an event that this agent does not have",
+                );
+                continue;
+            }
             let Some(map) = entry.as_object() else {
                 self.skip(event, index, entry, "is not an object");
                 continue;
@@ -193,6 +202,15 @@ impl Decoder<'_> {
             return;
         };
         let native = self.native_name(event);
+        if self.is_foreign(&native) {
+            self.skip(
+                event,
+                index,
+                item,
+                "is at an event that this agent does not have",
+            );
+            return;
+        }
         let mut handler = Value::Object(map.clone());
         pointer::take(&mut handler, at);
         if let Value::Object(handler) = &handler {
@@ -207,6 +225,12 @@ impl Decoder<'_> {
                 },
             );
         }
+    }
+
+    /// An unknown event by a canonical name would be taken for that one.
+    fn is_foreign(&self, native: &str) -> bool {
+        self.adapter.event_by_native(native).is_none()
+            && anyhook_model::registry::event(native).is_some()
     }
 
     /// The main name of an event that a variant spells in its own way.
