@@ -166,6 +166,7 @@ fn run(options: &Options) -> Result<bool> {
             version: client.pin.version.clone(),
             seconds: 0.0,
             checks: Vec::new(),
+            note: client.expect.no_adapter.clone(),
             error: None,
         };
         // Installing is no part of the sessions' time.

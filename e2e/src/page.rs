@@ -159,6 +159,9 @@ pub fn text(lines: &[Line], date: &str) -> String {
     across(&mut page, &|line| format!("{:.0}", line.seconds));
     page.push_str(&rows);
     for line in lines {
+        if let Some(note) = &line.note {
+            let _ = write!(page, "\n{}: {note}.\n", line.client);
+        }
         if let Some(error) = &line.error {
             let _ = write!(
                 page,
@@ -213,6 +216,7 @@ mod tests {
                 Check::new("deny", Verdict::failed("it ran")),
                 Check::new("events", Verdict::Passed),
             ],
+            note: Some("no adapter".to_owned()),
             error: None,
         };
         let page = text(&[line], "2026-01-02");
@@ -221,6 +225,7 @@ mod tests {
             "1. it ran",
             "| events | ✓ |",
             "2026-01-02",
+            "a: no adapter.",
         ] {
             assert!(page.contains(part), "{page}");
         }

@@ -44,6 +44,8 @@ pub struct Line {
     pub version: String,
     pub seconds: f64,
     pub checks: Vec<Check>,
+    /// Why there are no more checks.
+    pub note: Option<String>,
     /// The runner itself could not go on.
     pub error: Option<String>,
 }
@@ -119,8 +121,8 @@ pub fn table(lines: &[Line]) -> String {
                 let _ = write!(text, "\n{}: {}: {word}: {why}", line.client, check.name);
             }
         }
-        if let Some(error) = &line.error {
-            let _ = write!(text, "\n{}: {error}", line.client);
+        for said in [&line.note, &line.error].into_iter().flatten() {
+            let _ = write!(text, "\n{}: {said}", line.client);
         }
     }
     text.push('\n');
