@@ -214,6 +214,11 @@ pub const POLICY: &[Field] = &[
         Shape::Flag,
         "A blocking hook that crashes or cannot start blocks. Managed policy only.",
     ),
+    optional(
+        "allow_env_override",
+        Shape::Flag,
+        "ANYHOOK=0, ANYHOOK_TRUST and ANYHOOK_MANAGED_DIR count although an administrator's folder is there. Managed policy only.",
+    ),
 ];
 
 pub fn names(fields: &[Field]) -> impl Iterator<Item = &'static str> + '_ {

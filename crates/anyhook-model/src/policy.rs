@@ -25,6 +25,10 @@ pub struct Policy {
     /// A blocking hook that crashes or cannot start blocks. Counts in the
     /// managed policy only.
     pub fail_closed: bool,
+    /// Variables of the user may switch hooks off, trust everything or name
+    /// another managed folder. Counts in the managed policy only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_env_override: bool,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

@@ -14,6 +14,7 @@ use anyhook_model::Scope;
 use openhook::discovery::FILE_NAME;
 
 use crate::exec::command::normalized;
+use crate::lock;
 use crate::places::Places;
 
 /// Names of a manifest, in the order of preference.
@@ -68,21 +69,28 @@ impl Dirs {
                 base("XDG_STATE_HOME").unwrap_or_else(|| under_home(".local/state")),
             )
         };
-        let managed = if cfg!(windows) {
-            base("ProgramData")
-                .unwrap_or_else(|| PathBuf::from("C:/ProgramData"))
-                .join("anyhook")
-        } else if cfg!(target_os = "macos") {
-            PathBuf::from("/Library/Application Support/anyhook")
-        } else {
-            PathBuf::from("/etc/anyhook")
-        };
+        let managed = platform_managed(&lookup);
+        let redirected = path("ANYHOOK_MANAGED_DIR").filter(|_| !lock::is_locked(&managed));
         Self {
             config: path("ANYHOOK_CONFIG_DIR").unwrap_or_else(|| config.join("anyhook")),
             state: path("ANYHOOK_STATE_DIR").unwrap_or_else(|| state.join("anyhook")),
-            managed: path("ANYHOOK_MANAGED_DIR").unwrap_or(managed),
+            managed: redirected.unwrap_or(managed),
             home,
         }
+    }
+}
+
+/// Where this platform's administrator puts what holds for everybody.
+pub(crate) fn platform_managed(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    if cfg!(windows) {
+        let data = lookup("ProgramData").map(PathBuf::from);
+        data.filter(|data| data.is_absolute())
+            .unwrap_or_else(|| PathBuf::from("C:/ProgramData"))
+            .join("anyhook")
+    } else if cfg!(target_os = "macos") {
+        PathBuf::from("/Library/Application Support/anyhook")
+    } else {
+        PathBuf::from("/etc/anyhook")
     }
 }
 
@@ -114,6 +122,8 @@ pub struct Found {
     pub root: PathBuf,
     /// The nearest folder with an OpenHook discovery file.
     pub openhook: Option<PathBuf>,
+    /// The folders that were looked from, each by its real name.
+    pub places: Vec<PathBuf>,
     pub troubles: Vec<Trouble>,
 }
 
@@ -144,7 +154,9 @@ pub fn discover_at(dirs: &Dirs, places: &Places, has_consent: &dyn Fn(&Path) -> 
         if n == places.folders.len() && is_in_project {
             break;
         }
-        let walked = walk(&real(place), home);
+        let place = real(place);
+        let walked = walk(&place, home);
+        found.places.push(place);
         if n == 0 {
             is_in_project = walked.is_project;
             found.root = walked.root;
@@ -187,12 +199,20 @@ fn real(path: &Path) -> PathBuf {
     normalized(&known.unwrap_or_else(|| path.to_owned()))
 }
 
-fn manifest_in(folder: &Path) -> Option<PathBuf> {
+/// The manifest of a folder, read or not.
+pub fn manifest_in(folder: &Path) -> Option<PathBuf> {
+    first_in(folder, &MANIFESTS)
+}
+
+/// The policy of a folder, read or not.
+pub fn policy_in(folder: &Path) -> Option<PathBuf> {
+    first_in(folder, &POLICIES)
+}
+
+fn first_in(folder: &Path, names: &[&str]) -> Option<PathBuf> {
     let listing = listing(folder);
-    let name = MANIFESTS
-        .into_iter()
-        .find(|name| listing.iter().any(|entry| entry == name))?;
-    Some(folder.join(name))
+    let is_there = |name: &&&str| listing.iter().any(|entry| entry == **name);
+    names.iter().find(is_there).map(|name| folder.join(name))
 }
 
 /// A folder that has an `.anyhook`.
@@ -248,10 +268,10 @@ fn walk(cwd: &Path, home: Option<&Path>) -> Walked {
 }
 
 impl Found {
-    /// What applies everywhere on this machine.
-    pub fn managed(dirs: &Dirs) -> Self {
+    /// What applies everywhere on this machine, by the folder of that.
+    pub fn managed(folder: &Path) -> Self {
         let mut found = Self::default();
-        found.read(Scope::Managed, &dirs.managed, Path::new(""));
+        found.read(Scope::Managed, folder, Path::new(""));
         found
     }
 

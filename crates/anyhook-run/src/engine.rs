@@ -27,12 +27,13 @@ use crate::exec::Cancel;
 use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
+use crate::lock;
 use crate::openhook::{self, Audience, Manner, Telling};
-use crate::places::Places;
-use crate::plan::{Loaded, Planned, Verdict};
+use crate::plan::{Planned, Verdict};
 use crate::policy::Rulebook;
 use crate::supervise;
-use crate::trust::{TrustStore, hash};
+use crate::surroundings::Surroundings;
+use crate::trust::{Distrust, TrustStore, hash};
 
 /// Small files of ours are kept so long.
 const KEEP_MARKS: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -105,8 +106,11 @@ pub struct Explained {
 
 impl Engine {
     pub fn from_env() -> Self {
-        let is =
-            |name: &str, wanted: &str| std::env::var_os(name).is_some_and(|value| value == wanted);
+        let lookup = |name: &str| std::env::var_os(name);
+        let is = |name: &str, wanted: &str| {
+            lookup(name).is_some_and(|value| value == wanted)
+                && !lock::is_locked(&discover::platform_managed(&lookup))
+        };
         let mut engine = Self::new(Dirs::from_env(), is("ANYHOOK_TRUST", "all"));
         engine.off = is("ANYHOOK", "0");
         let limit = std::env::var("ANYHOOK_JOURNAL_LIMIT").ok();
@@ -171,7 +175,7 @@ impl Engine {
             rules,
             troubles,
             ..
-        } = self.load(event, false);
+        } = Surroundings::load(self, event, false);
         let mut lines = Vec::new();
         for loaded in &loaded {
             for (planned, verdict) in loaded.all(event, &rules) {
@@ -186,43 +190,9 @@ impl Engine {
         (lines, troubles)
     }
 
-    /// Whether hooks may have a say about an event: there are some, or there is
-    /// what cannot be read.
-    pub fn concerns(&self, event: &HookEvent) -> bool {
-        let found = self.find(event, false);
-        !found.manifests.is_empty() || !found.troubles.is_empty()
-    }
-
-    fn find(&self, event: &HookEvent, is_own: bool) -> Found {
-        let has_consent = |path: &Path| self.trust.get(path).is_some();
-        discover::discover_at(&self.dirs, &Places::of(event, is_own), &has_consent)
-    }
-
-    /// `is_own`: see [`Places::of`].
-    fn load(&self, event: &HookEvent, is_own: bool) -> Surroundings {
-        let Found {
-            manifests,
-            policies,
-            openhook,
-            mut troubles,
-            ..
-        } = self.find(event, is_own);
-        let rules = Rulebook::load(&policies, &mut troubles);
-        let loaded = manifests
-            .into_iter()
-            .filter_map(|source| Loaded::new(source, self, &mut troubles))
-            .collect();
-        Surroundings {
-            loaded,
-            rules,
-            troubles,
-            openhook,
-        }
-    }
-
     /// Whether the managed policy wants own failures to block.
     pub fn fails_closed(&self) -> bool {
-        let found = Found::managed(&self.dirs);
+        let found = Found::managed(&self.dirs.managed);
         Rulebook::load(&found.policies, &mut Vec::new()).fail_closed()
     }
 
@@ -320,15 +290,6 @@ impl Engine {
     }
 }
 
-/// What applies where an event happens.
-struct Surroundings {
-    loaded: Vec<Loaded>,
-    rules: Rulebook,
-    troubles: Vec<Trouble>,
-    /// The folder of the discovery file.
-    openhook: Option<PathBuf>,
-}
-
 /// A record of now, with nothing in it yet but the event.
 pub(crate) fn new_record(kind: RecordKind, event: &HookEvent) -> Record {
     let now = clock::now_ms();
@@ -364,13 +325,23 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&mut self) {
+        let here = Surroundings::load(self.engine, &self.event, self.options.owns_process);
+        let fail_closed = here.rules.fail_closed();
+        self.report(&here.troubles, fail_closed);
+        if fail_closed && is_preventable(&self.event.event) {
+            for why in here.gone(self.engine) {
+                self.block(&why);
+                self.notices.push(why);
+            }
+        }
         let Surroundings {
             loaded,
             rules,
-            troubles,
             openhook,
-        } = self.engine.load(&self.event, self.options.owns_process);
-        self.report(&troubles, rules.fail_closed());
+            notices,
+            ..
+        } = here;
+        self.notices.extend(notices);
         let look = Audience::find(self.engine, openhook.as_deref());
         self.notices.extend(look.notices);
         for loaded in &loaded {
@@ -380,23 +351,38 @@ impl Work<'_> {
                     Scope::Project => "; read it, then run `anyhook trust`",
                     Scope::User | Scope::Managed => "",
                 };
-                self.notices
-                    .push(format!("the hooks of `{path}` do not run: {why}{advice}"));
+                let notice = format!("the hooks of `{path}` do not run: {why}{advice}");
+                // What nobody has ever trusted cannot have been a guard.
+                if fail_closed && *why != Distrust::Never {
+                    self.block(&notice);
+                }
+                self.notices.push(notice);
             }
             for planned in loaded.due(&self.event) {
                 match loaded.may_run(&planned, &rules) {
                     Verdict::OtherEvent | Verdict::OtherTool => {}
-                    Verdict::Untrusted(why) => self.refuse(&planned, why.to_string(), {
-                        let told_already = loaded.distrust().is_some();
-                        (!told_already).then(|| {
-                            format!(
-                                "hook `{}` does not run: {why}; read it, then run `anyhook trust`",
-                                planned.label
-                            )
-                        })
-                    }),
-                    Verdict::Refused(refusal) => self.refuse(&planned, refusal.to_string(), None),
-                    Verdict::Runs => self.step(&planned, rules.fail_closed()),
+                    Verdict::Untrusted(why) if loaded.distrust().is_some() => {
+                        self.refuse(&planned, why.to_string(), None);
+                    }
+                    Verdict::Untrusted(why) => {
+                        let label = &planned.label;
+                        let notice = format!(
+                            "hook `{label}` does not run: {why}; read it, then run `anyhook trust`"
+                        );
+                        if fail_closed && planned.hook.blocking {
+                            self.block(&notice);
+                        }
+                        self.refuse(&planned, why.to_string(), Some(notice));
+                    }
+                    Verdict::Refused(refusal) => {
+                        // Whoever relies on a guard must know that it is off.
+                        let label = &planned.label;
+                        let notice = planned.hook.blocking.then(|| {
+                            format!("hook `{label}`, which may block, does not run: {refusal}")
+                        });
+                        self.refuse(&planned, refusal.to_string(), notice);
+                    }
+                    Verdict::Runs => self.step(&planned, fail_closed),
                 }
             }
         }
@@ -454,12 +440,19 @@ impl Work<'_> {
             let was_guard = trouble.scope != Scope::Project
                 || self.engine.trust_all
                 || self.engine.trust.get(&trouble.path).is_some();
-            if fail_closed && was_guard && is_preventable(&self.event.event) {
-                self.merge(HookResponse::deny(format!(
-                    "blocked, because hooks that may guard this cannot be read: {message}"
-                )));
+            if fail_closed && was_guard {
+                self.block(&format!(
+                    "hooks that may guard this cannot be read: {message}"
+                ));
             }
             self.notices.push(message);
+        }
+    }
+
+    /// A deny of our own, where that prevents anything.
+    fn block(&mut self, why: &str) {
+        if is_preventable(&self.event.event) {
+            self.merge(HookResponse::deny(format!("blocked, because {why}")));
         }
     }
 

@@ -23,6 +23,7 @@ pub mod handler;
 pub mod http;
 pub mod journal;
 pub mod json;
+mod lock;
 pub mod native;
 pub mod openhook;
 pub mod places;
@@ -32,6 +33,7 @@ pub mod redact;
 pub mod server;
 pub mod settings;
 pub mod supervise;
+mod surroundings;
 pub mod trust;
 
 pub use engine::{Engine, Handled, Options};

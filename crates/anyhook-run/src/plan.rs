@@ -171,7 +171,7 @@ impl Loaded {
                 .collect::<Vec<u8>>();
             String::from_utf8_lossy(&texts).into_owned()
         });
-        match rules.admit(planned.scope, hook, script.as_deref()) {
+        match rules.admit_at(planned.folder(), planned.scope, hook, script.as_deref()) {
             Ok(()) => Verdict::Runs,
             Err(refusal) => Verdict::Refused(refusal),
         }

@@ -1,7 +1,10 @@
 //! The policy files that lie beside the manifests.
 //!
 //! What a policy means is the model's matter. A policy that cannot be read
-//! refuses nothing, except that a managed one still says `fail_closed`.
+//! refuses nothing, except that a managed one still says `fail_closed`. A
+//! project's rules over the manifest that it lies beside, and no other.
+
+use std::path::{Path, PathBuf};
 
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Hook, Policies, Policy, Refusal, Scope, document, infer_capabilities};
@@ -14,7 +17,8 @@ use crate::plan;
 pub struct Rulebook {
     /// Managed and user; each project's in turn takes the third place.
     base: Policies,
-    projects: Vec<Policy>,
+    /// With the folder of each.
+    projects: Vec<(PathBuf, Policy)>,
 }
 
 impl Rulebook {
@@ -31,7 +35,10 @@ impl Rulebook {
             match source.scope {
                 Scope::Managed => rules.base.managed = policy,
                 Scope::User => rules.base.user = policy,
-                Scope::Project => rules.projects.extend(policy),
+                Scope::Project => {
+                    let folder = source.folder().to_owned();
+                    rules.projects.extend(policy.map(|policy| (folder, policy)));
+                }
             }
         }
         rules
@@ -39,6 +46,12 @@ impl Rulebook {
 
     pub fn fail_closed(&self) -> bool {
         self.base.fail_closed()
+    }
+
+    /// Whether the user's variables may overrule the administrator.
+    pub fn allows_env_override(&self) -> bool {
+        let managed = self.base.managed.as_ref();
+        managed.is_some_and(|policy| policy.allow_env_override)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -51,20 +64,45 @@ impl Rulebook {
         policies
             .into_iter()
             .flatten()
-            .chain(&self.projects)
+            .chain(self.projects.iter().map(|(_, policy)| policy))
             .any(|policy| policy.capability_restrictions.contains_key("input_rewrite"))
     }
 
+    /// Whether what belongs to the whole project may run.
     pub fn admit(&self, scope: Scope, hook: &Hook, script: Option<&str>) -> Result<(), Refusal> {
+        self.ask(None, scope, hook, script)
+    }
+
+    /// Whether a hook of the manifest in a folder may run.
+    pub fn admit_at(
+        &self,
+        folder: &Path,
+        scope: Scope,
+        hook: &Hook,
+        script: Option<&str>,
+    ) -> Result<(), Refusal> {
+        self.ask(Some(folder), scope, hook, script)
+    }
+
+    fn ask(
+        &self,
+        folder: Option<&Path>,
+        scope: Scope,
+        hook: &Hook,
+        script: Option<&str>,
+    ) -> Result<(), Refusal> {
         if self.is_empty() {
             return Ok(());
         }
         let inferred = infer_capabilities(hook, script);
         let capabilities = || inferred.iter().map(|inferred| inferred.capability);
         self.base.admit(scope, hook, capabilities())?;
-        for project in &self.projects {
+        for (own, policy) in &self.projects {
+            if folder.is_some_and(|folder| folder != own) {
+                continue;
+            }
             let policies = Policies {
-                project: Some(project.clone()),
+                project: Some(policy.clone()),
                 ..Policies::default()
             };
             policies.admit(scope, hook, capabilities())?;

@@ -1,7 +1,7 @@
 //! Consent: a project's hooks run only as the user has seen them.
 //!
-//! Consent is by content: the SHA-256 of the manifest and of every file that
-//! its commands name, found as they would be found when they run. One small
+//! Consent is by content: the SHA-256 of the manifest, of the policy beside it
+//! and of every file that its commands name, found as they would be found when they run. One small
 //! file per manifest holds it, so that asking costs one open. When an event
 //! comes, the manifest is compared first, and the files of those hooks that
 //! would run now: a changed script stops the hooks that use it. What a script
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::clock;
+use crate::discover::{PROJECT_FOLDER, policy_in};
 use crate::exec::command::Place;
 use crate::exec::named::Named;
 use crate::files;
@@ -87,6 +88,12 @@ impl Consent {
     /// Whether the manifest is the one that was consented to.
     pub fn covers_manifest(&self, text: &str) -> bool {
         self.sha256 == hash(text.as_bytes())
+    }
+
+    /// Whether a file with this text was consented to.
+    pub fn covers(&self, path: &Path, text: &str) -> bool {
+        let known = self.files.iter().find(|file| file.path == path);
+        known.is_some_and(|known| known.sha256 == hash(text.as_bytes()))
     }
 
     /// Those of the files that are not what was consented to.
@@ -246,8 +253,17 @@ impl Project<'_> {
         self.path.parent().unwrap_or(self.root)
     }
 
+    /// The policy that rules over this manifest.
+    pub fn policy(&self) -> Option<PathBuf> {
+        let folder = self.folder();
+        let is_own = folder
+            .file_name()
+            .is_some_and(|name| name == PROJECT_FOLDER);
+        is_own.then(|| policy_in(folder)).flatten()
+    }
+
     fn files(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
+        let mut files: Vec<PathBuf> = self.policy().into_iter().collect();
         for hook in &self.manifest.hooks {
             for file in hook_files(hook, Scope::Project, self.root, self.folder()) {
                 if !files.contains(&file) {

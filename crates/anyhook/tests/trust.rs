@@ -187,3 +187,36 @@ fn a_broken_manifest_is_not_trusted() {
     assert!(ran.stderr.contains("anyhook validate"), "{ran:?}");
     assert!(!Path::new(&scratch.state()).join("trust").exists());
 }
+
+#[test]
+fn the_policy_and_what_consent_cannot_cover_are_shown() {
+    let scratch = project();
+    let manifest = MANIFEST.replace("./guard.sh}", "'sh ./guard.sh; sh $ELSEWHERE/x.sh'}");
+    scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+    scratch
+        .file(".anyhook/policy.json", r#"{"disable_all_hooks": true}"#)
+        .unwrap();
+    let ran = anyhook(&scratch, &["trust", "--yes"], "");
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    for part in [
+        "restricted by .anyhook/policy.json  sha256 ",
+        "`$ELSEWHERE/x.sh` names files that consent cannot cover",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    assert_eq!(
+        call(&scratch),
+        Action::Proceeds,
+        "the user has agreed to the policy"
+    );
+    scratch.file(".anyhook/policy.json", "{}").unwrap();
+    let ran = anyhook(&scratch, &["trust", "--json"], "");
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["trusted"], false, "{told}");
+    assert!(
+        told["manifests"][0]["why_not"]
+            .as_str()
+            .unwrap()
+            .contains("policy.json")
+    );
+}

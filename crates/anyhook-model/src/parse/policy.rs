@@ -37,13 +37,18 @@ impl Checker<'_> {
                 "allow_managed_only" => {
                     policy.allow_managed_only = self.flag(value, &at).unwrap_or_default();
                 }
-                "fail_closed" => {
-                    policy.fail_closed = self.flag(value, &at).unwrap_or_default();
+                "fail_closed" | "allow_env_override" => {
+                    let name = member.key.as_str();
+                    let flag = self.flag(value, &at).unwrap_or_default();
+                    match name {
+                        "fail_closed" => policy.fail_closed = flag,
+                        _ => policy.allow_env_override = flag,
+                    }
                     if scope != Scope::Managed {
                         let finding = Diagnostic::warning(
                             "no-effect",
                             member.key_span,
-                            "`fail_closed` has an effect in the managed policy only",
+                            format!("`{name}` has an effect in the managed policy only"),
                         );
                         self.push(finding, &at);
                     }

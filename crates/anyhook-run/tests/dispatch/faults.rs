@@ -356,4 +356,7 @@ fn switched_off() {
     let mut scratch = Scratch::with_hook("exit 2", "blocking: true");
     scratch.env.push(("ANYHOOK".to_owned(), "0".to_owned()));
     assert_eq!(scratch.call().answer(), serde_json::json!({}));
+    let journal = scratch.journal();
+    assert_eq!(journal.len(), 1, "the record says why nothing was asked");
+    assert!(journal[0].warnings[0].contains("switched off"));
 }

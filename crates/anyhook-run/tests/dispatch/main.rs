@@ -13,6 +13,7 @@ mod faults;
 mod odd;
 mod order;
 mod places;
+mod policy;
 mod remote;
 mod scratch;
 mod trust;

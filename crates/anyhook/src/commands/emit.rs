@@ -8,7 +8,6 @@ use anyhook_emit::{Parts, from_unknown, make};
 use anyhook_model::{HookEvent, HookRun, RunOutcome};
 use anyhook_run::discover::discover;
 use anyhook_run::openhook::{Audience, Look, Manner, envelopes};
-use anyhook_run::policy::Rulebook;
 use anyhook_run::{Engine, agent, clock};
 use anyhow::{Context, anyhow, bail};
 use openhook::{Envelope, event_type};
@@ -255,7 +254,8 @@ fn dispatch(args: &Args, engine: &Engine, told: Told) -> anyhow::Result<Report> 
         return Ok(report);
     };
     report.discovery = Some(audience.path().to_owned());
-    let rules = Rulebook::load(&found.policies, &mut Vec::new());
+    let (rules, notices) = engine.rules(found.policies, &mut Vec::new());
+    report.notices.extend(notices);
     let mut telling = audience.invite(&report.envelopes, &told.event.event, &rules);
     report.deliveries.append(&mut telling.refused);
     report.notices.append(&mut telling.notices);

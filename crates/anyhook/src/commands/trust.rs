@@ -87,6 +87,9 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
     hooks: Vec<Listing>,
+    /// What restricts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<ListedFile>,
     #[serde(skip)]
     changed: Vec<PathBuf>,
 }
@@ -388,6 +391,10 @@ fn list(store: &TrustStore, subject: &Subject) -> Listed {
         trusted: why_not.is_none(),
         why_not,
         hooks,
+        policy: project.policy().map(|path| ListedFile {
+            sha256: fs::read(&path).ok().map(|bytes| hash(&bytes)),
+            path,
+        }),
         changed,
     }
 }
@@ -401,6 +408,10 @@ fn show(subject: &Subject, listed: &Listed, terminal: &Terminal) {
     ));
     for hook in &listed.hooks {
         show_hook(subject, hook, &listed.changed, terminal);
+    }
+    if let Some(policy) = &listed.policy {
+        let file = shown(subject, policy, &listed.changed);
+        terminal.line(&format!("  restricted by {}\n", visible(&file)));
     }
     let why = visible(listed.why_not.as_deref().unwrap_or_default());
     if !listed.changed.is_empty() {
@@ -442,15 +453,7 @@ fn show_hook(subject: &Subject, hook: &Listing, changed: &[PathBuf], terminal: &
         row("with", variable);
     }
     for file in &hook.files {
-        let path = file.path.strip_prefix(&subject.root).unwrap_or(&file.path);
-        let sum = file.sha256.as_deref().unwrap_or("cannot be read");
-        let mark = if changed.contains(&file.path) {
-            "  CHANGED"
-        } else {
-            ""
-        };
-        let sum: String = sum.chars().take(16).collect();
-        row("file", &format!("{}  sha256 {sum}{mark}", path.display()));
+        row("file", &shown(subject, file, changed));
     }
     for word in &hook.uncovered {
         row(
@@ -468,6 +471,18 @@ fn show_hook(subject: &Subject, hook: &Listing, changed: &[PathBuf], terminal: &
     terminal.line("");
 }
 
+fn shown(subject: &Subject, file: &ListedFile, changed: &[PathBuf]) -> String {
+    let path = file.path.strip_prefix(&subject.root).unwrap_or(&file.path);
+    let sum = file.sha256.as_deref().unwrap_or("cannot be read");
+    let sum: String = sum.chars().take(16).collect();
+    let mark = if changed.contains(&file.path) {
+        "  CHANGED"
+    } else {
+        ""
+    };
+    format!("{}  sha256 {sum}{mark}", path.display())
+}
+
 /// Recorded is what was shown, not what may have come in between.
 fn consent(store: &TrustStore, subject: &Subject, listed: &mut Listed) -> anyhow::Result<()> {
     let path = subject.path.display();
@@ -475,7 +490,8 @@ fn consent(store: &TrustStore, subject: &Subject, listed: &mut Listed) -> anyhow
         .record(&subject.project())
         .with_context(|| format!("consent to {path} cannot be recorded"))?;
     let was_shown = |file: &TrustedFile| {
-        let mut shown = listed.hooks.iter().flat_map(|hook| &hook.files);
+        let files = listed.hooks.iter().flat_map(|hook| &hook.files);
+        let mut shown = files.chain(&listed.policy);
         shown.any(|seen| seen.path == file.path && seen.sha256.as_ref() == Some(&file.sha256))
     };
     if !consent.files.iter().all(was_shown) {
