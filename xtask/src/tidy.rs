@@ -61,14 +61,8 @@ const NAMED: &[(&str, &str)] = &[
         "openhook/",
         "names of tools in examples, and makers of models",
     ),
-    (
-        "anyhook-install/src/accept",
-        "trust is accepted in each agent's own way",
-    ),
-    (
-        "anyhook-install/src/doctor",
-        "traps of one agent, until the tables say them",
-    ),
+    ("anyhook-daemon/src/api", "the cursor of a page of events"),
+    ("anyhook-daemon/src/app", "the cursor of a page of events"),
 ];
 
 #[test]
