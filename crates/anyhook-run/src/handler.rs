@@ -17,7 +17,7 @@ use crate::dialect::{self, Dialect, Payload, Read};
 use crate::discover::Dirs;
 use crate::evaluator;
 use crate::exec::command::{Launch, Place};
-use crate::exec::{self, Cancel, Captured, End, Ended, Job};
+use crate::exec::{self, Cancel, Captured, End, Ended, Job, Leftover};
 use crate::http;
 use crate::plan::{self, Planned};
 use crate::settings::Settings;
@@ -268,10 +268,14 @@ fn heard(
     said.stderr = String::from_utf8_lossy(&ended.stderr.bytes).into_owned();
     said.notes.extend(cut_note("stdout", &ended.stdout));
     said.notes.extend(cut_note("stderr", &ended.stderr));
-    if ended.leftover {
-        said.notes.push(
-            "it left a process behind that held its output open, which was ended; use `async: true` or redirect its output".to_owned(),
-        );
+    if let Some(leftover) = ended.leftover {
+        let done = match leftover {
+            Leftover::Ended => "which was ended",
+            Leftover::Running => "and has left its group: it may still run, and was not waited for",
+        };
+        said.notes.push(format!(
+            "it left a process behind that held its output open, {done}; use `async: true` or redirect its output"
+        ));
     }
     said.lost.clone_from(&payload.lost);
     said.observes_only = dialect.observes_only();

@@ -5,12 +5,15 @@
 //! what they are. A hand-written scanner: one pass over the bytes, which copies
 //! nothing until it finds something. It errs towards redacting.
 
+mod names;
 mod shapes;
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
+pub use names::is_secret_name;
+use names::name_kind;
 use shapes::{SHAPES, is_base64, is_token, is_url_safe};
 
 /// Longer texts are cut in the journal; a record is not an archive.
@@ -28,17 +31,26 @@ pub fn value(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(self::value),
         Value::Object(map) => {
             for (name, item) in map.iter_mut() {
-                match item {
-                    Value::String(secret)
-                        if is_secret_name(name) && is_worth_hiding(secret.as_bytes()) =>
-                    {
-                        *secret = mark(name_kind(name));
-                    }
-                    item => self::value(item),
+                if is_secret_name(name) {
+                    hide(item, name_kind(name));
                 }
+                self::value(item);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Hides what has a name that says what it is, also when there are several.
+fn hide(value: &mut Value, kind: &'static str) {
+    match value {
+        Value::String(secret) if is_worth_hiding(secret.as_bytes()) => *secret = mark(kind),
+        Value::Array(items) => {
+            for item in items {
+                hide(item, kind);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -273,19 +285,80 @@ fn assignment(bytes: &[u8], at: usize) -> Option<Found> {
 
 /// `--password …` on a command line.
 fn option(bytes: &[u8], at: usize) -> Option<Found> {
-    if !is_word_start(bytes, at) || !bytes.get(at..)?.starts_with(b"--") {
+    if !is_word_start(bytes, at) {
         return None;
+    }
+    if !bytes.get(at..)?.starts_with(b"--") {
+        return short_option(bytes, at);
     }
     let length = run(bytes, at + 2, is_url_safe);
     let name = std::str::from_utf8(bytes.get(at + 2..at + 2 + length)?).ok()?;
+    let from = at + 3 + length;
+    if matches!(name, "user" | "proxy-user") {
+        return name_and_password(bytes, from);
+    }
     if !is_secret_name(name) || bytes.get(at + 2 + length) != Some(&b' ') {
         return None;
     }
-    let from = at + 3 + length;
     if bytes.get(from) == Some(&b'-') {
         return None;
     }
     value_at(bytes, from, name_kind(name), false)
+}
+
+/// `-u name:password`, and `-p password` of programs where that is one.
+fn short_option(bytes: &[u8], at: usize) -> Option<Found> {
+    let is_alone = at == 0 || matches!(bytes.get(at - 1), Some(b' ' | b'\t' | b'"' | b'\''));
+    let letter = bytes.get(at + 1).filter(|_| is_alone)?;
+    let gap = run(bytes, at + 2, |byte| byte == b' ');
+    let from = at + 2 + gap;
+    match letter {
+        b'u' | b'U' => name_and_password(bytes, from),
+        b'p' if bytes.get(from) != Some(&b'-') && takes_password(bytes.get(..at)?) => {
+            value_at(bytes, from, "password", false)
+        }
+        _ => None,
+    }
+}
+
+/// The password of `name:password`; two numbers are a user and a group.
+fn name_and_password(bytes: &[u8], at: usize) -> Option<Found> {
+    let open = run(bytes, at, |byte| matches!(byte, b'"' | b'\'' | b'\\'));
+    let at = at + open;
+    let name = run(bytes, at, |byte| {
+        is_token(byte) || matches!(byte, b'@' | b'+' | b'%')
+    });
+    if name == 0 || bytes.get(at + name) != Some(&b':') {
+        return None;
+    }
+    let from = at + name + 1;
+    let length = run(bytes, from, |byte| {
+        (byte.is_ascii_graphic() || !byte.is_ascii())
+            && !matches!(byte, b'"' | b'\'' | b'\\' | b';' | b'&' | b'|')
+    });
+    let secret = bytes.get(from..from + length)?;
+    let is_number = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+    let is_owner = is_number(bytes.get(at..at + name)?) && is_number(secret);
+    let is_address = secret.starts_with(b"//");
+    (!is_owner && !is_address && is_worth_hiding(secret) && is_literal(secret)).then_some(Found {
+        kind: "password",
+        from,
+        to: from + length,
+    })
+}
+
+/// Whether the command that these are the first words of has passwords at `-p`.
+fn takes_password(line: &[u8]) -> bool {
+    let command = line.rsplit(|byte| matches!(byte, b';' | b'|' | b'&' | b'\n'));
+    let command = command
+        .map(String::from_utf8_lossy)
+        .next()
+        .unwrap_or_default();
+    let mut words = command
+        .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '(' | '`'))
+        .map(|word| word.rsplit('/').next().unwrap_or(word));
+    let programs = ["mysql", "mysqldump", "mysqladmin", "mariadb", "sshpass"];
+    words.any(|word| programs.contains(&word) || word == "login")
 }
 
 /// The name that ends before `at`, with its closing quote left out.
@@ -347,58 +420,6 @@ fn is_worth_hiding(secret: &[u8]) -> bool {
     secret.len() >= 3 && !is_word
 }
 
-/// Whether a name says that its value is a secret.
-pub fn is_secret_name(name: &str) -> bool {
-    let plain: String = name
-        .bytes()
-        .filter(u8::is_ascii_alphanumeric)
-        .map(|byte| char::from(byte.to_ascii_lowercase()))
-        .collect();
-    // Counts and limits of tokens, and names of things, are no secrets.
-    if plain.contains("tokens")
-        || [
-            "tokencount",
-            "tokenlimit",
-            "tokentype",
-            "secretname",
-            "tokenid",
-            "keyid",
-        ]
-        .iter()
-        .any(|ending| plain.ends_with(ending))
-    {
-        return false;
-    }
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "credential",
-        "authorization",
-    ]
-    .iter()
-    .any(|part| plain.contains(part))
-        || plain == "pwd" && name.len() > 3
-}
-
-fn name_kind(name: &str) -> &'static str {
-    let name = name.to_ascii_lowercase();
-    if name.contains("pass") {
-        "password"
-    } else if name.contains("token") {
-        "token"
-    } else if name.contains("key") {
-        "key"
-    } else {
-        "secret"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,6 +457,8 @@ mod tests {
             "env": [{"DB_PASSWORD": "hunter22", "input_tokens": 12, "token": null}],
             "note": "max_tokens=4096",
             "access_token": "abcdef",
+            "passwords": ["hunter22", ["correct horse"], 3],
+            "OLDPWD": "/home/me",
         });
         value(&mut data);
         assert_eq!(
@@ -444,6 +467,8 @@ mod tests {
                 "env": [{"DB_PASSWORD": "[redacted:password]", "input_tokens": 12, "token": null}],
                 "note": "max_tokens=4096",
                 "access_token": "[redacted:token]",
+                "passwords": ["[redacted:password]", ["[redacted:password]"], 3],
+                "OLDPWD": "/home/me",
             })
         );
     }

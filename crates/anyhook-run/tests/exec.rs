@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhook_model::Scope;
 use anyhook_run::exec::command::{Launch, Place};
-use anyhook_run::exec::{self, Cancel, End, Ended, Job, OUTPUT_LIMIT};
+use anyhook_run::exec::{self, Cancel, End, Ended, Job, Leftover, OUTPUT_LIMIT};
 
 struct Scratch(tempfile::TempDir);
 
@@ -153,9 +153,23 @@ fn a_grandchild_that_keeps_stdout_does_not_hold_us() {
     let scratch = Scratch::new();
     let ended = scratch.run("sleep 1000 & echo $! >grandchild; echo '{}'", LONG);
     assert_eq!(ended.end, End::Exit(0));
-    assert!(ended.leftover);
+    assert_eq!(ended.leftover, Some(Leftover::Ended));
     assert_eq!(text(&ended.stdout.bytes), "{}\n");
     scratch.assert_gone("grandchild");
+}
+
+#[test]
+fn what_has_left_the_group_is_said_to_run_still() {
+    let scratch = Scratch::new();
+    let ended = scratch.run(
+        "setsid sh -c 'echo $$ >pid; sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done; echo '{}'",
+        LONG,
+    );
+    assert_eq!(ended.end, End::Exit(0));
+    assert_eq!(ended.leftover, Some(Leftover::Running));
+    assert_eq!(text(&ended.stdout.bytes), "{}\n");
+    let group = rustix::process::Pid::from_raw(scratch.pid("pid")).unwrap();
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
 }
 
 #[test]
@@ -165,7 +179,7 @@ fn what_lets_go_of_the_output_may_stay() {
         "sleep 5 </dev/null >/dev/null 2>&1 & echo $! >pid; echo ok",
         LONG,
     );
-    assert_eq!((ended.end, ended.leftover), (End::Exit(0), false));
+    assert_eq!((ended.end, ended.leftover), (End::Exit(0), None));
     let pid = rustix::process::Pid::from_raw(scratch.pid("pid")).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
@@ -174,7 +188,7 @@ fn what_lets_go_of_the_output_may_stay() {
 fn output_that_comes_after_the_end_is_still_heard() {
     let scratch = Scratch::new();
     let ended = scratch.run("(sleep 0.1; echo late) & exit 0", LONG);
-    assert_eq!((ended.end, ended.leftover), (End::Exit(0), false));
+    assert_eq!((ended.end, ended.leftover), (End::Exit(0), None));
     assert_eq!(text(&ended.stdout.bytes), "late\n");
 }
 

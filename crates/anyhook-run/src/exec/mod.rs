@@ -63,9 +63,17 @@ pub struct Ended {
     pub end: End,
     pub stdout: Captured,
     pub stderr: Captured,
-    /// A process that it had left behind held the output open, and was ended.
-    pub leftover: bool,
+    /// A process that it had left behind held the output open.
+    pub leftover: Option<Leftover>,
     pub duration: Duration,
+}
+
+/// What became of a process that was left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leftover {
+    Ended,
+    /// It had left the group of its program, and cannot be reached.
+    Running,
 }
 
 /// The first [`OUTPUT_LIMIT`] bytes of a stream.

@@ -16,11 +16,14 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::command::Launch;
-use super::{Captured, DRAIN, End, Ended, GRACE, Job};
+use super::{Captured, DRAIN, End, Ended, GRACE, Job, Leftover};
 
 /// After `SIGKILL` only the kernel can keep a process; it is not waited for
 /// longer than this.
 const REAP: Duration = Duration::from_secs(2);
+
+/// How long the kernel may take to close the pipes of the killed.
+const LAST: Duration = Duration::from_millis(100);
 
 /// How long a supervisor may take to read its task.
 const HAND_OVER: Duration = Duration::from_secs(5);
@@ -61,7 +64,7 @@ pub fn run(job: &Job<'_>) -> Ended {
         end: End::NotStarted(why),
         stdout: Captured::default(),
         stderr: Captured::default(),
-        leftover: false,
+        leftover: None,
         duration: started.elapsed(),
     };
     let child = match spawn(job) {
@@ -267,10 +270,10 @@ impl Session {
         }
 
         // The leader is not reaped yet, so its group's number is still its own.
+        let mut is_held = false;
         if forced.is_some() || leftover {
             self.signal(Signal::KILL);
-            self.stdout.read_rest(&mut buffer);
-            self.stderr.read_rest(&mut buffer);
+            is_held = !self.settle(&mut buffer);
         }
         let status = match phase {
             Phase::Killed => self.child.try_wait().ok().flatten(),
@@ -287,8 +290,29 @@ impl Session {
             end,
             stdout: self.stdout.captured,
             stderr: self.stderr.captured,
-            leftover,
+            leftover: match (leftover, is_held) {
+                (_, true) => Some(Leftover::Running),
+                (true, false) => Some(Leftover::Ended),
+                (false, false) => None,
+            },
             duration: started.elapsed(),
+        }
+    }
+
+    /// Reads what is still in the pipes of a killed group; whether nobody holds
+    /// them any more.
+    fn settle(&mut self, buffer: &mut [u8]) -> bool {
+        let deadline = Instant::now().checked_add(LAST);
+        loop {
+            self.stdout.read_rest(buffer);
+            self.stderr.read_rest(buffer);
+            if self.stdout.is_done() && self.stderr.is_done() {
+                return true;
+            }
+            if deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+                return false;
+            }
+            self.wait(true, false, None, deadline);
         }
     }
 

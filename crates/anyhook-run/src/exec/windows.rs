@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use super::command::Launch;
-use super::{Captured, DRAIN, End, Ended, Job};
+use super::{Captured, DRAIN, End, Ended, Job, Leftover};
 
 /// Set when the caller is told to stop.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ pub fn run(job: &Job<'_>) -> Ended {
             end: End::NotStarted(format!("it could not be started: {error}")),
             stdout: Captured::default(),
             stderr: Captured::default(),
-            leftover: false,
+            leftover: None,
             duration: started.elapsed(),
         },
     }
@@ -87,7 +87,7 @@ fn listen(mut child: Child, job: &Job<'_>, started: Instant) -> Ended {
         end: End::Timeout,
         stdout: Captured::default(),
         stderr: Captured::default(),
-        leftover: false,
+        leftover: None,
         duration: Duration::ZERO,
     };
     let mut open = 2;
@@ -109,7 +109,7 @@ fn listen(mut child: Child, job: &Job<'_>, started: Instant) -> Ended {
                 deadline = Instant::now() + DRAIN;
             }
             None => {
-                ended.leftover = has_exited;
+                ended.leftover = has_exited.then_some(Leftover::Ended);
                 kill_tree(pid);
                 break;
             }
