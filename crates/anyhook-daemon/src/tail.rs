@@ -12,6 +12,8 @@ use crate::config::JournalSource;
 
 /// Other processes write the journal too; nobody tells us when.
 const LOOK: Duration = Duration::from_millis(200);
+/// Under load every call would bring a transaction of its own, and each waits for the disk.
+const GATHER: Duration = Duration::from_millis(25);
 const RETAIN: Duration = Duration::from_secs(10 * 60);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -103,6 +105,7 @@ fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
     let mut tail = journal.map(|journal| Tail::new(journal.dir, journal.source));
     let mut retained: Option<Instant> = None;
     loop {
+        let begun = Instant::now();
         let mut rest = LOOK;
         if let Some(tail) = &mut tail {
             if let Ok(done) = tail.pump(&*app.store) {
@@ -119,7 +122,13 @@ fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
                 app.metrics.store_failed();
             }
         }
-        if app.nudge.wait(rest) == Call::End {
+        // The first event of a quiet time is taken at once, those that follow it together.
+        let call = app.nudge.wait(rest);
+        let early = GATHER.saturating_sub(begun.elapsed());
+        if call == Call::Look && !early.is_zero() {
+            std::thread::sleep(early);
+        }
+        if call == Call::End {
             if let Some(tail) = &mut tail
                 && let Ok(done) = tail.pump(&*app.store)
             {
