@@ -295,9 +295,9 @@ pub fn journal_and_store_agree(open: Opener) {
             record.hooks[0].duration_ms = f64::from(n % 9);
         }
         if n % 5 == 0 {
-            record.agent = "codex".to_owned();
-            record.event.event = "agent_stop".to_owned();
-            record.event.native_event = "Stop".to_owned();
+            "codex".clone_into(&mut record.agent);
+            "agent_stop".clone_into(&mut record.event.event);
+            "Stop".clone_into(&mut record.event.native_event);
             record.event.session_id = Some(format!("s{}", n % 3));
             record.event.machine_id = Some("m".to_owned());
         }
@@ -375,7 +375,9 @@ pub fn journal_and_store_agree(open: Opener) {
             ..PageQuery::default()
         };
         let mut stored = store.events(&query).unwrap().items;
-        stored.iter_mut().for_each(|item| item.seq = 0);
+        for item in &mut stored {
+            item.seq = 0;
+        }
         let newest = scan::newest(dir.path(), &filter, 25).unwrap();
         let found: Vec<_> = newest.iter().map(|row| row.summary(0)).collect();
         assert_eq!(found, stored, "{filter:?}");
