@@ -61,7 +61,12 @@ pub fn validate(setup: &Setup) -> Result<(), String> {
 }
 
 pub fn convert(setup: &Setup) -> Result<(), String> {
-    let real = crate::root().join("examples/claude/settings.json");
+    // Where the agent keeps it: the path tells whose it is.
+    let real = setup.scratch.path().join(".claude/settings.json");
+    let example = crate::root().join("examples/claude/settings.json");
+    fs::create_dir_all(setup.scratch.path().join(".claude"))
+        .and_then(|()| fs::copy(example, &real))
+        .map_err(|error| error.to_string())?;
     let cases = [
         Case::new("/bin/true", || Command::new("/bin/true")),
         Case::new("convert a real config", || {
