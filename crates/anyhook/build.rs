@@ -86,7 +86,10 @@ fn link_static() {
         return;
     }
     println!("cargo::rustc-link-search=native={}", out.display());
-    for argument in ["-static", "-no-pie"] {
+    // The standard library looks for this one at run time, and without it copies
+    // the whole process (`fork`) to start a program in another folder.
+    let spawn_in = "-Wl,-u,posix_spawn_file_actions_addchdir_np";
+    for argument in ["-static", "-no-pie", spawn_in] {
         println!("cargo::rustc-link-arg-bins={argument}");
     }
 }

@@ -6,10 +6,13 @@
 //! a mistake made there must not be able to hide here.
 //!
 //! [`Scratch`] is a project and a home of their own for tests that run a real
-//! binary; [`cases`] reads folders of test cases.
+//! binary; [`cases`] reads folders of test cases;
+//! [`whole_lines`] reads a journal while others write it.
 
 pub mod cases;
+mod lines;
 pub mod oracle;
 mod scratch;
 
+pub use lines::whole_lines;
 pub use scratch::{Invocation, Ran, Scratch};

@@ -109,10 +109,7 @@ impl Drop for Proxied {
 }
 
 pub fn read_lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    anyhook_testkit::whole_lines(path).unwrap()
 }
 
 /// Waits until `found` gives something.

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhook_model::Record;
+use anyhook_testkit::whole_lines;
 use serde_json::{Value, json};
 
 pub struct Scratch {
@@ -150,12 +151,9 @@ impl Scratch {
         let journal = anyhook_run::journal::Journal::new(&self.base.join("state"));
         let mut files = journal.rotated();
         files.push(journal.folder().join("events.jsonl"));
-        let text: String = files
+        files
             .iter()
-            .map(|path| std::fs::read_to_string(path).unwrap_or_default())
-            .collect();
-        text.lines()
-            .map(|line| serde_json::from_str(line).expect(line))
+            .flat_map(|path| whole_lines(path).unwrap())
             .collect()
     }
 

@@ -15,11 +15,7 @@ fn tool(scratch: &Scratch, event: &str) -> Value {
 }
 
 fn journal(scratch: &Scratch) -> Vec<Value> {
-    let text = std::fs::read_to_string(scratch.state().join("journal/events.jsonl"));
-    text.unwrap_or_default()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    anyhook_testkit::whole_lines(&scratch.state().join("journal/events.jsonl")).unwrap()
 }
 
 const GUARD: &str = r#"

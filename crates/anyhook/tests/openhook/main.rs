@@ -61,10 +61,7 @@ pub fn call(scratch: &Scratch, payload: &Value) -> Ran {
 
 /// The lines of a file of the project, as JSON.
 pub fn lines(scratch: &Scratch, file: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(scratch.project().join(file)).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    anyhook_testkit::whole_lines(&scratch.project().join(file)).unwrap()
 }
 
 pub fn types(envelopes: &[Value]) -> Vec<&str> {

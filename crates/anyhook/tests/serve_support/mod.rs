@@ -210,11 +210,7 @@ fn percent_decoded(text: &str) -> String {
 
 /// The records of a scratch folder's journal.
 pub fn journal(scratch: &Scratch) -> Vec<Value> {
-    let path = scratch.state().join("journal/events.jsonl");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    anyhook_testkit::whole_lines(&scratch.state().join("journal/events.jsonl")).unwrap()
 }
 
 /// Every file below a folder.

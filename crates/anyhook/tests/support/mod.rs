@@ -57,10 +57,7 @@ pub fn captures() -> Vec<Capture> {
 /// What the dispatcher has written down.
 pub fn journal(scratch: &Scratch) -> Vec<Record> {
     let journal = anyhook_run::journal::Journal::new(&scratch.state());
-    let text = fs::read_to_string(journal.folder().join("events.jsonl")).unwrap_or_default();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    anyhook_testkit::whole_lines(&journal.folder().join("events.jsonl")).unwrap()
 }
 
 /// No process of a hook of this scratch is left: all of them have its project
