@@ -170,12 +170,12 @@ impl Caller {
                 let (event, answer): spec::EventPart = postcard::from_bytes(bytes).ok()?;
                 spec.events.push(event);
                 spec.answers.extend(answer);
-                Some(Adapter {
+                Some(Box::new(Adapter {
                     spec,
                     quirks: self.raw.quirks,
-                })
+                }))
             })
-            .as_ref()
+            .as_deref()
     }
 }
 
@@ -185,7 +185,8 @@ fn position(name: &str) -> Option<usize> {
         .position(|raw| raw.slug == name || raw.aliases.contains(&name))
 }
 
-type Cells = OnceLock<Vec<OnceLock<Option<Adapter>>>>;
+/// Boxed: a process that needs one of them pays for one.
+type Cells = OnceLock<Vec<OnceLock<Option<Box<Adapter>>>>>;
 
 fn read(
     cells: &'static Cells,
@@ -200,10 +201,10 @@ fn read(
         .get_or_init(|| {
             // The build wrote these bytes from the same structs; a test reads every one.
             let spec = postcard::from_bytes(bytes(raw)).ok()?;
-            Some(Adapter {
+            Some(Box::new(Adapter {
                 spec,
                 quirks: raw.quirks,
-            })
+            }))
         })
-        .as_ref()
+        .as_deref()
 }

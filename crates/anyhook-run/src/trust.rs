@@ -384,7 +384,8 @@ pub fn hash(bytes: &[u8]) -> String {
 fn hash_file(path: &Path) -> io::Result<String> {
     let mut file = std::fs::File::open(path)?;
     let mut digest = Sha256::new();
-    let mut buffer = vec![0_u8; 32 * 1024];
+    // Scripts are small; a larger buffer costs more to clear than it saves.
+    let mut buffer = [0_u8; 4096];
     loop {
         match io::Read::read(&mut file, &mut buffer)? {
             0 => return Ok(hex(&digest.finalize())),

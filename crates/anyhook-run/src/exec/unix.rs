@@ -25,6 +25,10 @@ const REAP: Duration = Duration::from_secs(2);
 /// How long the kernel may take to close the pipes of the killed.
 const LAST: Duration = Duration::from_millis(100);
 
+/// How much of a program's output is read at once. Most say a line or nothing,
+/// and a larger buffer costs more to clear than it saves.
+const READ_AT_ONCE: usize = 8 * 1024;
+
 /// How long a supervisor may take to read its task.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
@@ -211,7 +215,7 @@ impl Session {
         let mut deadline = started.checked_add(job.timeout);
         let mut forced: Option<End> = None;
         let mut leftover = false;
-        let mut buffer = vec![0_u8; 64 * 1024];
+        let mut buffer = vec![0_u8; READ_AT_ONCE];
         let mut unsent = job.stdin;
         self.feed(&mut unsent);
 
