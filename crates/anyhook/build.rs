@@ -92,4 +92,31 @@ fn link_static() {
     for argument in ["-static", "-no-pie", spawn_in] {
         println!("cargo::rustc-link-arg-bins={argument}");
     }
+    order(out);
+}
+
+/// Puts the functions that `run` uses side by side: a page of a program costs
+/// when it is first touched, and they would lie on as many as there are.
+///
+/// `run.order` names them without the hashes that change with each compiler; a
+/// name that is gone does no harm. Another linker than the usual one may not
+/// know such a script, so whoever sets one goes without.
+fn order(out: &Path) {
+    println!("cargo::rerun-if-changed=run.order");
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let Ok(names) = fs::read_to_string("run.order") else {
+        return;
+    };
+    if !flags.is_empty() {
+        return;
+    }
+    let mut script = String::from("SECTIONS { .text.run : {\n");
+    for name in names.lines().filter(|line| !line.starts_with('#')) {
+        script.push_str(&format!("*(.text.{name})\n"));
+    }
+    script.push_str("} } INSERT BEFORE .text;\n");
+    let path = out.join("run.ld");
+    if fs::write(&path, script).is_ok() {
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());
+    }
 }

@@ -19,6 +19,7 @@ const USAGE: &str = "\
 cargo xtask test            all tests
 cargo xtask docs [--check]  docs/agents/*.md and docs/matrix.md from the tables
 cargo xtask bench [NAME…]   speed, as ratios in one run
+cargo xtask order           crates/anyhook/run.order, for a faster start (needs valgrind)
 cargo xtask e2e [AGENT…]    the real agents from npm, against a fake model";
 
 fn main() -> ExitCode {
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         "test" => suite::test(rest),
         "docs" => docs::run(rest),
         "bench" => bench::run(rest),
+        "order" => bench::order::make(),
         "e2e" => suite::e2e(rest),
         _ => {
             eprintln!("{USAGE}");

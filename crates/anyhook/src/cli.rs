@@ -1,8 +1,6 @@
 //! Arguments to commands, and results to exit codes: 0 for success, 1 for a
 //! finding or a failure, 2 for wrong usage.
 
-use std::process::ExitCode;
-
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
@@ -69,13 +67,13 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-pub fn main() -> ExitCode {
+pub fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are "errors" to the parser; it knows the stream and the code.
             let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
     let terminal = Terminal::from_env();
@@ -114,11 +112,11 @@ pub fn main() -> ExitCode {
         Command::Man(args) => man::run(&args, &terminal),
     };
     match result {
-        Ok(Verdict::Good) => ExitCode::SUCCESS,
-        Ok(Verdict::Findings) => ExitCode::FAILURE,
+        Ok(Verdict::Good) => 0,
+        Ok(Verdict::Findings) => 1,
         Err(error) => {
             terminal.failure(&format!("{error:#}"));
-            ExitCode::FAILURE
+            1
         }
     }
 }

@@ -3,15 +3,23 @@
 //! `commands/` has one file per command, `render` is the only place that
 //! writes to the terminal.
 
+#![cfg_attr(all(unix, not(test)), no_main)]
+
 mod cli;
 mod columns;
 mod commands;
 mod render;
+#[cfg(all(unix, not(test)))]
+mod start;
 mod trial;
 
-use std::process::ExitCode;
+#[cfg(any(not(unix), test))]
+fn main() -> std::process::ExitCode {
+    work().into()
+}
 
-fn main() -> ExitCode {
+/// The whole program; its exit code.
+fn work() -> u8 {
     // `run` starts at every tool call of an agent, so it leaves before the
     // argument parser.
     let mut arguments = std::env::args_os().skip(1).peekable();
@@ -21,7 +29,7 @@ fn main() -> ExitCode {
         .is_some_and(|first| first == "--help" || first == "-h");
     if is_run && !wants_help {
         let code = anyhook_run::entry::main(arguments);
-        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+        return u8::try_from(code).unwrap_or(1);
     }
     cli::main()
 }

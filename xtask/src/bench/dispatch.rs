@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Setup;
@@ -36,45 +36,57 @@ fn manifest(matching: bool) -> String {
     text
 }
 
-pub fn run(setup: &Setup) -> Result<(), String> {
-    let none = setup.scratch.path().join("none");
-    let one = setup.scratch.path().join("one");
-    for (project, matching) in [(&none, false), (&one, true)] {
-        fs::create_dir_all(project.join(".git")).map_err(|error| error.to_string())?;
-        write(
-            &project.join(".anyhook/hooks.yaml"),
-            &manifest(matching),
-            0o644,
-        )?;
-        write(&project.join("hook.sh"), "#!/bin/sh\nexit 0\n", 0o755)?;
-        let trusted = setup
-            .command()
-            .current_dir(project)
-            .args(["trust", "--yes"])
-            .output()
-            .map_err(|error| error.to_string())?;
-        if !trusted.status.success() {
-            return Err(format!(
-                "trust: {}",
-                String::from_utf8_lossy(&trusted.stderr)
-            ));
-        }
+/// Where an agent works, and what it says there.
+pub struct Project {
+    pub folder: PathBuf,
+    pub payload: Vec<u8>,
+}
+
+/// A trusted project with twenty hooks.
+pub fn project(setup: &Setup, name: &str, matching: bool, hook: &str) -> Result<Project, String> {
+    let folder = setup.scratch.path().join(name);
+    fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
+    write(
+        &folder.join(".anyhook/hooks.yaml"),
+        &manifest(matching),
+        0o644,
+    )?;
+    write(&folder.join("hook.sh"), hook, 0o755)?;
+    let trusted = setup
+        .command()
+        .current_dir(&folder)
+        .args(["trust", "--yes"])
+        .output()
+        .map_err(|error| error.to_string())?;
+    if !trusted.status.success() {
+        return Err(format!(
+            "trust: {}",
+            String::from_utf8_lossy(&trusted.stderr)
+        ));
     }
-    let payload = |project: &Path| {
-        PAYLOAD
-            .replace("@CWD@", &project.display().to_string())
-            .into_bytes()
-    };
-    let bridge = |project: &'static str| {
+    let payload = PAYLOAD.replace("@CWD@", &folder.display().to_string());
+    Ok(Project {
+        folder,
+        payload: payload.into_bytes(),
+    })
+}
+
+pub const SILENT: &str = "#!/bin/sh\nexit 0\n";
+
+pub fn run(setup: &Setup) -> Result<(), String> {
+    let none = project(setup, "none", false, SILENT)?;
+    let one = project(setup, "one", true, SILENT)?;
+    let bridge = |project: &Project| {
+        let folder = project.folder.clone();
         move || {
             let mut command = setup.command();
             command
-                .current_dir(setup.scratch.path().join(project))
+                .current_dir(&folder)
                 .args(["run", "--agent", "claude-code"]);
             command
         }
     };
-    let script = one.join("hook.sh");
+    let script = one.folder.join("hook.sh");
     let shell = |program: &'static str, arguments: &'static [&'static str]| {
         move || {
             let mut command = Command::new(program);
@@ -84,9 +96,9 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     };
     let mut cases = vec![
         Case::new("/bin/true", || Command::new("/bin/true")),
-        Case::new("run, 20 hooks, nothing matches", bridge("none")).with_stdin(&payload(&none)),
-        Case::new("the sh hook alone", || Command::new(&script)),
-        Case::new("run, 20 hooks, the sh hook matches", bridge("one")).with_stdin(&payload(&one)),
+        Case::new("run, 20 hooks, nothing matches", bridge(&none)).with_stdin(&none.payload),
+        Case::new("the sh hook alone", || Command::new(&script)).with_stdin(&one.payload),
+        Case::new("run, 20 hooks, the sh hook matches", bridge(&one)).with_stdin(&one.payload),
     ];
     let today: [(&str, &str, &[&str]); 3] = [
         (
@@ -110,7 +122,7 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     ];
     for (name, program, arguments) in today {
         if crate::run::works(Command::new("which").arg(program)) {
-            cases.push(Case::new(name, shell(program, arguments)).with_stdin(&payload(&none)));
+            cases.push(Case::new(name, shell(program, arguments)).with_stdin(&none.payload));
         }
     }
     let times = measure(&cases, 150)?;
@@ -120,30 +132,30 @@ pub fn run(setup: &Setup) -> Result<(), String> {
         let verdict = if extra <= 1.5 { "within" } else { "OVER" };
         println!("the bridge adds {extra:.2} to a matching hook  {verdict} 1.5");
     }
-    memory(setup, &none, &payload(&none))
+    memory(setup)
 }
 
-/// The most memory that a run ever had, as the kernel counts it.
-fn memory(setup: &Setup, project: &Path, payload: &[u8]) -> Result<(), String> {
-    let file = setup.scratch.path().join("payload.json");
-    fs::write(&file, payload).map_err(|error| error.to_string())?;
-    let mut command = Command::new("python3");
-    setup.isolate(&mut command);
-    command.current_dir(project).args([
-        "-c",
-        "import resource,subprocess,sys\nsubprocess.run([sys.argv[1],'run','--agent','claude-code'],stdin=open(sys.argv[2]),stdout=subprocess.DEVNULL)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-    ]);
-    command.arg(&setup.anyhook).arg(&file);
-    let Ok(output) = command.output() else {
-        return Ok(());
-    };
-    let text = String::from_utf8_lossy(&output.stdout);
-    if let Ok(kib) = text.trim().parse::<f64>() {
-        let mib = kib / 1024.0;
-        println!(
-            "memory {mib:.1} MiB  {}",
-            if mib < 6.0 { "within 6" } else { "OVER 6" }
-        );
-    }
+/// The most memory that a run ever had, by the kernel's count: its hook looks.
+fn memory(setup: &Setup) -> Result<(), String> {
+    let hook = "#!/bin/sh\ngrep VmHWM \"/proc/$PPID/status\" >memory\n";
+    let looks = project(setup, "looks", true, hook)?;
+    Case::new("memory", || {
+        let mut command = setup.command();
+        command
+            .current_dir(&looks.folder)
+            .args(["run", "--agent", "claude-code"]);
+        command
+    })
+    .with_stdin(&looks.payload)
+    .once()?;
+    let text =
+        fs::read_to_string(looks.folder.join("memory")).map_err(|error| error.to_string())?;
+    let kib = text
+        .split_whitespace()
+        .nth(1)
+        .and_then(|kib| kib.parse::<f64>().ok());
+    let mib = kib.ok_or_else(|| format!("no memory in `{text}`"))? / 1024.0;
+    let verdict = if mib < 6.0 { "within 6" } else { "OVER 6" };
+    println!("memory {mib:.1} MiB  {verdict}");
     Ok(())
 }

@@ -25,7 +25,7 @@ impl<'a> Case<'a> {
         self
     }
 
-    fn once(&self) -> Result<Duration, String> {
+    pub fn once(&self) -> Result<Duration, String> {
         let mut command = (self.make)();
         command
             .stdin(Stdio::piped())

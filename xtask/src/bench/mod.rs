@@ -9,6 +9,7 @@ mod daemon;
 mod dispatch;
 mod measure;
 mod openhook;
+pub mod order;
 
 use std::path::PathBuf;
 use std::process::Command;

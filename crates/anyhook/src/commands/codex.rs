@@ -7,7 +7,6 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -86,14 +85,14 @@ struct AttachArgs {
 }
 
 /// The exit code is the server's, where there is one.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match args.way {
         Way::Proxy(args) => proxy(args, terminal),
         Way::Attach(args) => attach(&args, terminal),
     }
 }
 
-fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut words = args.command.into_iter();
     let program = words.next().ok_or_else(|| anyhow!("there is no command"))?;
     let hooks = Arc::new(Hooks::new()?);
@@ -116,10 +115,10 @@ fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     on_signal(&hooks, move || stop.stop())?;
     let ended = proxy.run(std::io::stdin(), std::io::stdout())?;
     say_dropped(terminal, ended.dropped_events);
-    Ok(ExitCode::from(u8::try_from(ended.exit_code).unwrap_or(1)))
+    Ok(u8::try_from(ended.exit_code).unwrap_or(1))
 }
 
-fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
+fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<u8> {
     let hooks = Arc::new(Hooks::new()?);
     if hooks.engine.off {
         bail!("`ANYHOOK=0` switches hooks off, so there is nothing to attach");
@@ -160,7 +159,7 @@ fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<ExitCode> {
     };
     let ended = attach_blocking(options, hooks, cancel, tell)?;
     say_dropped(terminal, ended.dropped_events);
-    Ok(ExitCode::SUCCESS)
+    Ok(0)
 }
 
 /// Where Codex listens when it is told `--listen unix://`.

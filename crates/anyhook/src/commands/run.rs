@@ -3,8 +3,6 @@
 //! `main` calls the dispatcher before arguments are parsed; nothing here runs
 //! on that way.
 
-use std::process::ExitCode;
-
 /// Answer an agent's event: its payload on stdin, its answer on stdout
 ///
 /// Agents call this; `anyhook install` puts it into their configuration.
@@ -25,7 +23,7 @@ pub struct Args {
     fallback: Option<String>,
 }
 
-pub fn run(args: Args) -> ExitCode {
+pub fn run(args: Args) -> u8 {
     let pairs = [
         ("--agent", args.agent),
         ("--event", args.event),
@@ -38,5 +36,5 @@ pub fn run(args: Args) -> ExitCode {
         .flatten()
         .map(Into::into);
     let code = anyhook_run::entry::main(arguments);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    u8::try_from(code).unwrap_or(1)
 }
