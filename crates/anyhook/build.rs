@@ -110,11 +110,9 @@ fn order(out: &Path) {
     if !flags.is_empty() {
         return;
     }
-    let mut script = String::from("SECTIONS { .text.run : {\n");
-    for name in names.lines().filter(|line| !line.starts_with('#')) {
-        script.push_str(&format!("*(.text.{name})\n"));
-    }
-    script.push_str("} } INSERT BEFORE .text;\n");
+    let names = names.lines().filter(|line| !line.starts_with('#'));
+    let sections: String = names.flat_map(|name| ["*(.text.", name, ")\n"]).collect();
+    let script = format!("SECTIONS {{ .text.run : {{\n{sections}}} }} INSERT BEFORE .text;\n");
     let path = out.join("run.ld");
     if fs::write(&path, script).is_ok() {
         println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());

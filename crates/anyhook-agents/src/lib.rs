@@ -138,7 +138,7 @@ impl Caller {
         let at = self.raw.event_at;
         let said = || {
             (!at.is_empty())
-                .then(|| payload.pointer(at)?.as_str())
+                .then(|| pointer::find(payload, at)?.as_str())
                 .flatten()
         };
         match told.as_deref().or_else(said).or(hint) {

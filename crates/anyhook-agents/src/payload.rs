@@ -350,7 +350,8 @@ impl Adapter {
         let tool = self.encode_tool(event, own);
         let rows: Vec<&Row> = self.rows(spec).collect();
         for row in rows.iter().filter(|row| !(own && row.alt)) {
-            if absent.contains(&row.at.as_ref()) || (row.alt && payload.pointer(&row.at).is_some())
+            if absent.contains(&row.at.as_ref())
+                || (row.alt && pointer::find(&payload, &row.at).is_some())
             {
                 continue;
             }

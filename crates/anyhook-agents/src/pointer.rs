@@ -1,24 +1,49 @@
 //! JSON pointers that also write: `/a/b/0`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 /// The value at `pointer`; `None` for a missing value and for `null`.
 pub fn get<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    value.pointer(pointer).filter(|found| !found.is_null())
+    find(value, pointer).filter(|found| !found.is_null())
 }
 
-fn segments(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer
-        .split('/')
-        .skip(1)
-        .map(|part| part.replace("~1", "/").replace("~0", "~"))
+/// As [`Value::pointer`], which copies every part twice; a payload is asked for
+/// many.
+pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if !pointer.is_empty() && !pointer.starts_with('/') {
+        return None;
+    }
+    segments(pointer).try_fold(value, |here, part| match here {
+        Value::Object(map) => map.get(&*part),
+        Value::Array(items) => items.get(index(&part)?),
+        _ => None,
+    })
+}
+
+/// `0`, or digits that do not begin with it.
+fn index(part: &str) -> Option<usize> {
+    let is_plain = part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_padded = part.len() > 1 && part.starts_with('0');
+    (is_plain && !is_padded).then(|| part.parse().ok())?
+}
+
+fn segments(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(|part| {
+        if part.contains('~') {
+            Cow::Owned(part.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(part)
+        }
+    })
 }
 
 /// Puts `value` at `pointer`, making objects on the way. A number makes an
 /// array only where one is missing and the number is 0.
 pub fn put(root: &mut Value, pointer: &str, value: Value) {
     let mut here = root;
-    let parts: Vec<String> = segments(pointer).collect();
+    let parts: Vec<Cow<'_, str>> = segments(pointer).collect();
     for (index, part) in parts.iter().enumerate() {
         if let Value::Array(items) = here {
             let Ok(at) = part.parse::<usize>() else {
@@ -36,7 +61,7 @@ pub fn put(root: &mut Value, pointer: &str, value: Value) {
                 *here = Value::Object(Map::new());
             }
             let Value::Object(map) = here else { return };
-            let next = map.entry(part.clone()).or_insert(Value::Null);
+            let next = map.entry(part.as_ref()).or_insert(Value::Null);
             if next.is_null() && parts.get(index + 1).is_some_and(|part| part == "0") {
                 *next = Value::Array(Vec::new());
             }
@@ -48,20 +73,20 @@ pub fn put(root: &mut Value, pointer: &str, value: Value) {
 
 /// Takes the value at `pointer` out, with the objects that this leaves empty.
 pub fn take(root: &mut Value, pointer: &str) -> Option<Value> {
-    let parts: Vec<String> = segments(pointer).collect();
+    let parts: Vec<Cow<'_, str>> = segments(pointer).collect();
     take_parts(root, &parts)
 }
 
-fn take_parts(here: &mut Value, parts: &[String]) -> Option<Value> {
+fn take_parts(here: &mut Value, parts: &[Cow<'_, str>]) -> Option<Value> {
     let (first, rest) = parts.split_first()?;
     let map = here.as_object_mut()?;
     if rest.is_empty() {
-        return map.shift_remove(first);
+        return map.shift_remove(&**first);
     }
-    let next = map.get_mut(first)?;
+    let next = map.get_mut(&**first)?;
     let taken = take_parts(next, rest)?;
     if next.as_object().is_some_and(Map::is_empty) {
-        map.shift_remove(first);
+        map.shift_remove(&**first);
     }
     Some(taken)
 }
@@ -86,7 +111,7 @@ pub fn overlay(base: &mut Value, over: &Value) {
 /// Whether a payload has a mark: `/a`, `!/a` (missing), `/a=text`, `/a*=part`.
 pub fn marked(value: &Value, mark: &str) -> bool {
     if let Some(pointer) = mark.strip_prefix('!') {
-        return value.pointer(pointer).is_none();
+        return find(value, pointer).is_none();
     }
     match mark.split_once('=') {
         Some((pointer, text)) => {
@@ -94,11 +119,46 @@ pub fn marked(value: &Value, mark: &str) -> bool {
                 Some(pointer) => (pointer, true),
                 None => (pointer, false),
             };
-            value
-                .pointer(pointer)
+            find(value, pointer)
                 .and_then(Value::as_str)
                 .is_some_and(|found| found == text || (part && found.contains(text)))
         }
-        None => value.pointer(mark).is_some(),
+        None => find(value, mark).is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn finds_what_the_standard_pointer_finds() {
+        let value = json!({"a": {"b": [1, {"c/d": 2, "e~f": null}], "": 3}, "00": 4, "": {"": 5}});
+        for pointer in [
+            "",
+            "/",
+            "//",
+            "a",
+            "/a",
+            "/a/b",
+            "/a/b/0",
+            "/a/b/1/c~1d",
+            "/a/b/1/e~0f",
+            "/a/b/00",
+            "/a/b/01",
+            "/a/b/+1",
+            "/a/b/-",
+            "/a/b/2",
+            "/a/b/",
+            "/a/",
+            "/00",
+            "/x",
+            "/a/b/c",
+            "/a/b/0/x",
+        ] {
+            assert_eq!(find(&value, pointer), value.pointer(pointer), "{pointer}");
+        }
     }
 }

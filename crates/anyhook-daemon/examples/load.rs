@@ -56,8 +56,10 @@ fn main() {
     let requests: usize = std::env::args()
         .nth(1)
         .map_or(20_000, |count| count.parse().unwrap());
-    let body = json!({"hook_event_name": "PreToolUse", "session_id": "s", "cwd": "/",
-        "tool_name": "Bash", "tool_input": {"command": "ls -la"}})
+    // As Claude Code says it.
+    let body = json!({"session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/",
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "ls -la", "description": "list"}, "tool_use_id": "toolu_1"})
     .to_string();
     let reads = body.replace("Bash", "Read");
     let bare = bare();

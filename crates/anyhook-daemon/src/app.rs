@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub limits: Limits,
     pub metrics: Metrics,
     pub hook_slots: Arc<Semaphore>,
+    /// For work that is done where others wait; one of the [`workers`] stays free of it.
+    pub at_once: Semaphore,
     pub stream_slots: Arc<Semaphore>,
     /// Counts commits of new events.
     pub commits: watch::Sender<u64>,
@@ -38,6 +40,12 @@ pub(crate) struct Shared {
 }
 
 pub(crate) type App = Arc<Shared>;
+
+/// Threads that serve: one for each core, one to spare, and one that never waits
+/// for a disk.
+pub(crate) fn workers() -> usize {
+    std::thread::available_parallelism().map_or(3, |cores| cores.get() + 2)
+}
 
 impl Shared {
     pub fn new(
@@ -64,6 +72,7 @@ impl Shared {
             limits: config.limits,
             metrics: Metrics::new(host.agents().into_iter().map(|agent| agent.slug).collect()),
             hook_slots: Arc::new(Semaphore::new(config.limits.hooks.max(1))),
+            at_once: Semaphore::new(workers() - 1),
             stream_slots: Arc::new(Semaphore::new(config.limits.streams)),
             commits: watch::Sender::new(0),
             stop: watch::Sender::new(false),

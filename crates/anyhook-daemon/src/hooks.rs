@@ -170,18 +170,23 @@ impl Call {
         let agent = self.request.agent.clone();
         let event = self.request.event.clone().unwrap_or_default();
         let failed = || Refusal::internal("the hooks could not be run");
-        let slots = app.hook_slots.clone();
-        let slot = slots.acquire_owned().await.map_err(|_| failed())?;
-        let shared = app.clone();
-        let reply = tokio::task::spawn_blocking(move || {
-            // Held until the hooks have ended, even when the caller has hung up.
-            let _slot = slot;
-            let reply = shared.host.handle(self.request);
-            keep(&shared, &reply);
-            reply
-        })
-        .await
-        .map_err(|_| failed())?;
+        let reply = match at_once(app, self.request) {
+            Ok(reply) => reply,
+            Err(request) => {
+                let slots = app.hook_slots.clone();
+                let slot = slots.acquire_owned().await.map_err(|_| failed())?;
+                let shared = app.clone();
+                tokio::task::spawn_blocking(move || {
+                    // Held until the hooks have ended, even when the caller has hung up.
+                    let _slot = slot;
+                    let reply = shared.host.handle(request);
+                    keep(&shared, &reply);
+                    reply
+                })
+                .await
+                .map_err(|_| failed())?
+            }
+        };
         let decision = reply.response.decision.map_or("none", |it| it.as_str());
         app.metrics.hooked(&agent, decision, begun.elapsed());
         Ok(match self.form {
@@ -193,6 +198,18 @@ impl Call {
             None => native(reply),
         })
     }
+}
+
+/// Most events run nothing, and then another thread would cost more than the
+/// work. A disk that does not answer must not stop those who serve, so one of
+/// them never does this.
+fn at_once(app: &App, request: HookRequest) -> Result<HookReply, HookRequest> {
+    let Ok(_permit) = app.at_once.try_acquire() else {
+        return Err(request);
+    };
+    let reply = app.host.handle_at_once(request)?;
+    keep(app, &reply);
+    Ok(reply)
 }
 
 /// The journal brings the event into the store; where there is none, we do.

@@ -45,6 +45,15 @@ pub trait HookHost: Send + Sync + 'static {
     /// Runs the hooks of one event and writes the journal.
     fn handle(&self, request: HookRequest) -> HookReply;
 
+    /// The reply, when nothing is to be run for it and nothing to be waited for;
+    /// otherwise the request, unchanged. It is called where others wait.
+    ///
+    /// # Errors
+    /// The request, for [`HookHost::handle`].
+    fn handle_at_once(&self, request: HookRequest) -> Result<HookReply, HookRequest> {
+        Err(request)
+    }
+
     /// Takes secrets out of a record that was not redacted by its sender.
     fn redact(&self, record: &mut Record) {
         let _ = record;

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-use crate::app::{App, Shared};
+use crate::app::{App, Shared, workers};
 use crate::config::Config;
 use crate::host::HookHost;
 use crate::metrics::Held;
@@ -119,6 +119,7 @@ impl Daemon {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_io()
             .enable_time()
+            .worker_threads(workers())
             // Questions to the store must find a thread while every hook slot is taken.
             .max_blocking_threads(self.config.limits.hooks + 64)
             .thread_name("anyhook")

@@ -40,10 +40,10 @@ impl Nudge {
 
     fn set(&self, wanted: Call) {
         let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
-        if *call != Call::End {
+        if *call != Call::End && *call != wanted {
             *call = wanted;
+            self.changed.notify_one();
         }
-        self.changed.notify_one();
     }
 
     fn wait(&self, limit: Duration) -> Call {

@@ -5,6 +5,7 @@
 //! that it was made from and of the format that this was read as (one text may
 //! say different things in two), so that YAML and its checks are paid for once.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::{Format, Hook, HookEvent, Manifest, Matcher, matches};
@@ -24,7 +25,11 @@ pub fn key(format: Format, text: &str) -> String {
 }
 
 #[derive(Debug)]
-pub struct Compiled(String);
+pub struct Compiled {
+    text: String,
+    /// For who asks often: all of them, read.
+    hooks: Option<Vec<Hook>>,
+}
 
 impl Compiled {
     pub fn new(manifest: &Manifest) -> Option<Self> {
@@ -40,7 +45,7 @@ impl Compiled {
         }
         // The end of the last line is the sign that nothing is missing.
         text.push('\n');
-        Some(Self(text))
+        Some(Self { text, hooks: None })
     }
 
     fn path(state: &Path, key: &str) -> PathBuf {
@@ -50,19 +55,39 @@ impl Compiled {
     pub fn load(state: &Path, key: &str) -> Option<Self> {
         let text = std::fs::read_to_string(Self::path(state, key)).ok()?;
         let is_ours = text.lines().next() == Some(HEADER) && text.ends_with('\n');
-        is_ours.then_some(Self(text))
+        is_ours.then_some(Self { text, hooks: None })
     }
 
     pub fn save(&self, state: &Path, key: &str) {
         // Without a place to keep it, the next event parses again.
-        let _ = files::replace(&Self::path(state, key), self.0.as_bytes());
+        let _ = files::replace(&Self::path(state, key), self.text.as_bytes());
+    }
+
+    /// Reads every hook, for many events.
+    pub fn read_all(&mut self) {
+        let mut hooks = Vec::new();
+        for line in self.text.lines().skip(1) {
+            let Some(Ok(hook)) = line.splitn(3, '\t').nth(2).map(serde_json::from_str) else {
+                return;
+            };
+            hooks.push(hook);
+        }
+        self.hooks = Some(hooks);
     }
 
     /// The hooks that are for this event, with their positions; `None` when a
     /// line cannot be read.
-    pub fn due(&self, event: &HookEvent) -> Option<Vec<(usize, Hook)>> {
+    pub fn due(&self, event: &HookEvent) -> Option<Vec<(usize, Cow<'_, Hook>)>> {
+        if let Some(hooks) = &self.hooks {
+            let all = hooks.iter().enumerate();
+            let due = all.filter(|(_, hook)| {
+                (hook.event == event.event || hook.event == event.native_event)
+                    && matches(hook.matcher.as_ref(), event)
+            });
+            return Some(due.map(|(n, hook)| (n, Cow::Borrowed(hook))).collect());
+        }
         let mut due = Vec::new();
-        for (position, line) in self.0.lines().skip(1).enumerate() {
+        for (position, line) in self.text.lines().skip(1).enumerate() {
             let mut parts = line.splitn(3, '\t');
             let (name, matcher, hook) = (parts.next()?, parts.next()?, parts.next()?);
             let name = name.strip_prefix('"')?.strip_suffix('"')?;
@@ -74,7 +99,7 @@ impl Compiled {
                 matcher => Some(serde_json::from_str(matcher).ok()?),
             };
             if matches(matcher.as_ref(), event) {
-                due.push((position, serde_json::from_str(hook).ok()?));
+                due.push((position, Cow::Owned(serde_json::from_str(hook).ok()?)));
             }
         }
         Some(due)
@@ -96,17 +121,23 @@ mod tests {
         ]})).unwrap();
         let state = tempfile::tempdir().unwrap();
         Compiled::new(&manifest).unwrap().save(state.path(), "sum");
-        let kept = Compiled::load(state.path(), "sum").unwrap();
+        let mut kept = Compiled::load(state.path(), "sum").unwrap();
         let event = |tool: &str| -> HookEvent {
             serde_json::from_value(json!({"event": "before_tool_execute", "source": "x",
                 "data": {"tool_name": tool, "native_tool_name": "Bash"}}))
             .unwrap()
         };
-        let due = kept.due(&event("shell")).unwrap();
-        assert_eq!(due, [(1, manifest.hooks[1].clone())]);
-        assert_eq!(kept.due(&event("find")).unwrap(), []);
+        for is_read in [false, true] {
+            if is_read {
+                kept.read_all();
+                assert!(kept.hooks.is_some());
+            }
+            let due = kept.due(&event("shell")).unwrap();
+            assert_eq!(due, [(1, Cow::Borrowed(&manifest.hooks[1]))]);
+            assert_eq!(kept.due(&event("find")).unwrap(), []);
+        }
 
-        let cut = &kept.0.as_bytes()[..kept.0.len() - 5];
+        let cut = &kept.text.as_bytes()[..kept.text.len() - 5];
         std::fs::write(Compiled::path(state.path(), "cut"), cut).unwrap();
         assert!(Compiled::load(state.path(), "cut").is_none());
         assert!(Compiled::load(state.path(), "none").is_none());

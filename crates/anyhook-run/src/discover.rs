@@ -124,6 +124,8 @@ pub struct Found {
     pub openhook: Option<PathBuf>,
     /// The folders that were looked from, each by its real name.
     pub places: Vec<PathBuf>,
+    /// Every folder and file that had a part in this.
+    pub looked: Vec<PathBuf>,
     pub troubles: Vec<Trouble>,
 }
 
@@ -154,8 +156,13 @@ pub fn discover_at(dirs: &Dirs, places: &Places, has_consent: &dyn Fn(&Path) -> 
         if n == places.folders.len() && is_in_project {
             break;
         }
-        let place = real(place);
+        let (real, missing) = real(place);
+        let named = place.ancestors().take(missing + 1);
+        found.looked.extend(named.map(Path::to_owned));
+        let place = real;
         let walked = walk(&place, home);
+        let visited = place.ancestors().take(walked.visited);
+        found.looked.extend(visited.map(Path::to_owned));
         found.places.push(place);
         if n == 0 {
             is_in_project = walked.is_project;
@@ -179,6 +186,7 @@ pub fn discover_at(dirs: &Dirs, places: &Places, has_consent: &dyn Fn(&Path) -> 
     } in &folders
     {
         let folder = root.join(PROJECT_FOLDER);
+        found.looked.push(folder.clone());
         if !is_above || manifest_in(&folder).is_some_and(|path| has_consent(&path)) {
             found.read(Scope::Project, &folder, root);
         }
@@ -187,16 +195,16 @@ pub fn discover_at(dirs: &Dirs, places: &Places, has_consent: &dyn Fn(&Path) -> 
 }
 
 /// One name per place, because consent is by path and an agent may come by a
-/// link; also for a folder that is not there, by as much of it as is.
-fn real(path: &Path) -> PathBuf {
-    let known = path
-        .ancestors()
-        .filter(|_| cfg!(unix))
-        .find_map(|ancestor| {
-            let real = std::fs::canonicalize(ancestor).ok()?;
-            Some(real.join(path.strip_prefix(ancestor).ok()?))
-        });
-    normalized(&known.unwrap_or_else(|| path.to_owned()))
+/// link; also for a folder that is not there, by as much of it as is. With how
+/// many of its parts are not there.
+fn real(path: &Path) -> (PathBuf, usize) {
+    let mut ancestors = path.ancestors().enumerate().filter(|_| cfg!(unix));
+    let known = ancestors.find_map(|(missing, ancestor)| {
+        let real = std::fs::canonicalize(ancestor).ok()?;
+        Some((real.join(path.strip_prefix(ancestor).ok()?), missing))
+    });
+    let (real, missing) = known.unwrap_or_else(|| (path.to_owned(), 0));
+    (normalized(&real), missing)
 }
 
 /// The manifest of a folder, read or not.
@@ -229,13 +237,17 @@ struct Walked {
     is_project: bool,
     folders: Vec<Folder>,
     openhook: Option<PathBuf>,
+    /// How many folders that is.
+    visited: usize,
 }
 
 fn walk(cwd: &Path, home: Option<&Path>) -> Walked {
     let mut folders: Vec<Folder> = Vec::new();
     let mut openhook = None;
     let mut top = None;
+    let mut visited = 0;
     for folder in cwd.ancestors() {
+        visited += 1;
         // Also what is there and no file: somebody meant something by it.
         if top.is_none() && openhook.is_none() && folder.join(FILE_NAME).exists() {
             openhook = Some(folder.to_owned());
@@ -264,6 +276,7 @@ fn walk(cwd: &Path, home: Option<&Path>) -> Walked {
         root: top.unwrap_or_else(nearest),
         folders,
         openhook,
+        visited,
     }
 }
 
@@ -283,6 +296,10 @@ impl Found {
             text,
         };
         let listing = listing(folder);
+        self.looked.push(folder.to_owned());
+        let names = MANIFESTS.iter().chain(&POLICIES);
+        let listed = names.filter(|name| listing.iter().any(|entry| entry == **name));
+        self.looked.extend(listed.map(|name| folder.join(name)));
         match read_listed(folder, &listing, &MANIFESTS) {
             Ok(file) => self.manifests.extend(file.map(source)),
             Err(trouble) => self.troubles.push(trouble.of(scope)),

@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use ::openhook::Envelope;
@@ -28,6 +29,7 @@ use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
 use crate::lock;
+use crate::memory::Memory;
 use crate::openhook::{self, Audience, Manner, Telling};
 use crate::plan::{Planned, Verdict};
 use crate::policy::Rulebook;
@@ -47,6 +49,8 @@ pub struct Engine {
     pub off: bool,
     pub journal: Journal,
     pub trust: TrustStore,
+    /// For a process that handles many events.
+    pub memory: Option<Arc<Memory>>,
     /// What watches over a detached hook; `None`: this program, `run --supervise`.
     pub supervisor: Option<Vec<OsString>>,
 }
@@ -62,6 +66,8 @@ pub struct Options {
     pub parent: Option<u32>,
     /// Nobody else works in this process: hooks start faster.
     pub owns_process: bool,
+    /// What applies here, when the caller has asked already.
+    pub here: Option<Arc<Surroundings>>,
 }
 
 /// What an event came to.
@@ -127,6 +133,7 @@ impl Engine {
             trust_all,
             off: false,
             dirs,
+            memory: None,
             supervisor: None,
         }
     }
@@ -170,15 +177,10 @@ impl Engine {
 
     /// Which hooks would run for an event, and why the others would not.
     pub fn explain(&self, event: &HookEvent) -> (Vec<Explained>, Vec<Trouble>) {
-        let Surroundings {
-            loaded,
-            rules,
-            troubles,
-            ..
-        } = Surroundings::load(self, event, false);
+        let here = Surroundings::load(self, event, false);
         let mut lines = Vec::new();
-        for loaded in &loaded {
-            for (planned, verdict) in loaded.all(event, &rules) {
+        for loaded in &here.loaded {
+            for (planned, verdict) in loaded.all(event, &here.rules) {
                 lines.push(Explained {
                     why: verdict.explain(&planned.hook, event),
                     matches: verdict == Verdict::Runs,
@@ -187,7 +189,7 @@ impl Engine {
                 });
             }
         }
-        (lines, troubles)
+        (lines, here.troubles.clone())
     }
 
     /// Whether the managed policy wants own failures to block.
@@ -325,7 +327,9 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&mut self) {
-        let here = Surroundings::load(self.engine, &self.event, self.options.owns_process);
+        let here = self.options.here.clone().unwrap_or_else(|| {
+            Surroundings::load(self.engine, &self.event, self.options.owns_process)
+        });
         let fail_closed = here.rules.fail_closed();
         self.report(&here.troubles, fail_closed);
         if fail_closed && is_preventable(&self.event.event) {
@@ -334,17 +338,10 @@ impl Work<'_> {
                 self.notices.push(why);
             }
         }
-        let Surroundings {
-            loaded,
-            rules,
-            openhook,
-            notices,
-            ..
-        } = here;
-        self.notices.extend(notices);
-        let look = Audience::find(self.engine, openhook.as_deref());
+        self.notices.extend(here.notices.iter().cloned());
+        let look = Audience::find(self.engine, here.openhook.as_deref());
         self.notices.extend(look.notices);
-        for loaded in &loaded {
+        for loaded in &here.loaded {
             if let Some(why) = loaded.distrust() {
                 let path = loaded.source.path.display();
                 let advice = match loaded.source.scope {
@@ -359,7 +356,7 @@ impl Work<'_> {
                 self.notices.push(notice);
             }
             for planned in loaded.due(&self.event) {
-                match loaded.may_run(&planned, &rules) {
+                match loaded.may_run(&planned, &here.rules) {
                     Verdict::OtherEvent | Verdict::OtherTool => {}
                     Verdict::Untrusted(why) if loaded.distrust().is_some() => {
                         self.refuse(&planned, why.to_string(), None);
@@ -387,7 +384,7 @@ impl Work<'_> {
             }
         }
         if let Some(audience) = look.audience {
-            self.address(audience, rules);
+            self.address(audience, here.rules.clone());
         }
     }
 

@@ -8,10 +8,10 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
 
-use anyhook_model::{Answer, HookEvent, HookResponse};
+use anyhook_model::{Answer, HookEvent};
 
-use crate::agent::{self, Agent, Decoded, Rendered};
-use crate::beside::Voice;
+use crate::agent::{self, Agent, Decoded};
+use crate::call;
 use crate::engine::{self, Engine, Options};
 use crate::exec::Cancel;
 use crate::failure::Failure;
@@ -118,45 +118,22 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     }
 }
 
-/// `trouble` goes into the record.
 fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Option<String>) -> i32 {
-    let Decoded {
-        event,
-        can_ask,
-        voice,
-    } = decoded;
-    let preventable = engine::is_preventable(&event.event);
-    if engine.off || (*voice == Voice::Decision && !preventable) {
-        let neutral = agent.render(event, &HookResponse::default(), *can_ask);
-        let exit = write(&neutral.answer);
-        if engine.off {
-            engine.record_off(event, neutral.answer);
-        }
-        return exit;
-    }
     let options = Options {
-        cancel: None,
         listen: Some(listen_for_signals),
         owns_process: true,
         #[cfg(unix)]
         parent: Some(std::os::unix::process::parent_id()),
-        #[cfg(not(unix))]
-        parent: None,
+        ..Options::default()
     };
-    let mut handled = engine.handle(event, &options);
-    handled.warnings.extend(trouble);
-    if *voice == Voice::Decision {
-        handled.response.context = None;
-        handled.response.system_message = None;
-    }
-    let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
-    let exit = if handled.cancelled {
+    let told = call::answer(engine, agent, decoded, &options, trouble, |answer| {
+        write(answer);
+    });
+    if told.cancelled {
         128 + 15
     } else {
-        write(&answer)
-    };
-    engine.conclude(event, handled, Some(answer), &lost);
-    exit
+        told.answer.exit
+    }
 }
 
 /// The user wants the agent to go on without hooks rather than with those that

@@ -7,9 +7,10 @@
 //! Nothing here waits, and nothing here may fail an agent: a full disk costs
 //! the line and nothing else.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhook_model::Record;
@@ -30,6 +31,8 @@ pub const KEEP: usize = 64;
 pub struct Journal {
     folder: PathBuf,
     rotate_at: u64,
+    /// The current file, for a process that writes many lines.
+    kept: Option<Arc<Mutex<Option<File>>>>,
 }
 
 impl Journal {
@@ -37,7 +40,15 @@ impl Journal {
         Self {
             folder: state.join("journal"),
             rotate_at: ROTATE_AT,
+            kept: None,
         }
+    }
+
+    /// For a process that writes many lines: the file stays open, and its threads
+    /// do not fight for the lock.
+    pub fn kept_open(mut self) -> Self {
+        self.kept = Some(Arc::default());
+        self
     }
 
     pub fn rotating_at(mut self, bytes: u64) -> Self {
@@ -62,17 +73,41 @@ impl Journal {
     /// `line` begins with a newline that is left out when the file is whole.
     fn append_line(&self, line: &[u8]) -> io::Result<()> {
         let path = self.folder.join(CURRENT);
+        let Some(kept) = &self.kept else {
+            return self.append_to(&path, line);
+        };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = kept.as_mut()
+            && self.is_plain(file, &path, line)
+        {
+            return write(file, line.get(1..).unwrap_or(line));
+        }
+        self.append_to(&path, line)?;
+        *kept = open(&path).ok();
+        Ok(())
+    }
+
+    /// Whether a line can be appended without a look at anything else.
+    fn is_plain(&self, file: &File, path: &Path, line: &[u8]) -> bool {
+        let Ok(data) = file.metadata() else {
+            return false;
+        };
+        let size = data.len() + line.len() as u64;
+        size <= self.rotate_at && !is_at_rest(&data) && is_current(&data, path)
+    }
+
+    fn append_to(&self, path: &Path, line: &[u8]) -> io::Result<()> {
         for _ in 0..4 {
-            let mut file = open(&path)?;
+            let mut file = open(path)?;
             let locked = try_lock(&file);
-            if locked && !is_current(&file, &path) {
+            let data = file.metadata()?;
+            if locked && !is_current(&data, path) {
                 // Renamed between our open and our lock.
                 continue;
             }
-            let data = file.metadata()?;
             let size = data.len();
             let is_full = size > 0 && size + line.len() as u64 > self.rotate_at;
-            if locked && is_full && self.rotate(&path).is_ok() {
+            if locked && is_full && self.rotate(path).is_ok() {
                 continue;
             }
             // A line that a full disk has cut must not take ours with it.
@@ -81,13 +116,10 @@ impl Journal {
             } else {
                 line.get(1..).unwrap_or(line)
             };
-            if file.write(body)? < body.len() {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
-            return Ok(());
+            return write(&mut file, body);
         }
         // Others rotate faster than we open: append to whatever is current.
-        open(&path)?.write_all(line.get(1..).unwrap_or(line))
+        open(path)?.write_all(line.get(1..).unwrap_or(line))
     }
 
     fn rotate(&self, path: &Path) -> io::Result<()> {
@@ -127,6 +159,14 @@ impl Journal {
     }
 }
 
+/// In one piece, or not at all.
+fn write(file: &mut File, line: &[u8]) -> io::Result<()> {
+    if file.write(line)? < line.len() {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    Ok(())
+}
+
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -152,22 +192,20 @@ fn try_lock(file: &File) -> bool {
 }
 
 #[cfg(unix)]
-fn is_current(file: &File, path: &Path) -> bool {
+fn is_current(ours: &Metadata, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(ours), Ok(theirs)) => ours.ino() == theirs.ino() && ours.dev() == theirs.dev(),
-        _ => false,
-    }
+    std::fs::metadata(path)
+        .is_ok_and(|theirs| ours.ino() == theirs.ino() && ours.dev() == theirs.dev())
 }
 
 #[cfg(not(unix))]
-fn is_current(_file: &File, _path: &Path) -> bool {
+fn is_current(_ours: &Metadata, _path: &Path) -> bool {
     // Windows renames no file that is open.
     true
 }
 
 /// Whether nobody is writing: a line that is being written looks cut as well.
-fn is_at_rest(data: &std::fs::Metadata) -> bool {
+fn is_at_rest(data: &Metadata) -> bool {
     let age = data.modified().ok().and_then(|time| time.elapsed().ok());
     age.is_some_and(|age| age > Duration::from_secs(1))
 }

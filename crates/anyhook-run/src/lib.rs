@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod beside;
+pub mod call;
 pub mod clock;
 mod compiled;
 pub mod dialect;
@@ -24,6 +25,7 @@ pub mod http;
 pub mod journal;
 pub mod json;
 mod lock;
+pub mod memory;
 pub mod native;
 pub mod openhook;
 pub mod places;
@@ -33,7 +35,7 @@ pub mod redact;
 pub mod server;
 pub mod settings;
 pub mod supervise;
-mod surroundings;
+pub mod surroundings;
 pub mod trust;
 
 pub use engine::{Engine, Handled, Options};

@@ -17,7 +17,7 @@ const ROOTS: [&str; 2] = ["workspace_roots", "workspaceRoots"];
 /// Variables of the table with this template name the project.
 const PROJECT: &str = "{project}";
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Places {
     /// The event's own folder first.
     pub folders: Vec<PathBuf>,

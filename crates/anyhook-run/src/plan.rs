@@ -117,6 +117,11 @@ impl Loaded {
             .collect()
     }
 
+    /// For a process that will ask for many events.
+    pub fn read_all(&mut self) {
+        self.compiled.read_all();
+    }
+
     /// Every hook, and whether it would run.
     pub fn all(&self, event: &HookEvent, rules: &Rulebook) -> Vec<(Planned<'_>, Verdict)> {
         let hooks = self.hooks().into_iter();
@@ -134,14 +139,14 @@ impl Loaded {
         let hooks = manifest.into_iter().flat_map(|manifest| manifest.hooks);
         hooks
             .enumerate()
-            .map(|(position, hook)| self.planned(hook, position))
+            .map(|(position, hook)| self.planned(Cow::Owned(hook), position))
             .collect()
     }
 
-    fn planned(&self, hook: Hook, position: usize) -> Planned<'_> {
+    fn planned<'a>(&'a self, hook: Cow<'a, Hook>, position: usize) -> Planned<'a> {
         Planned {
             label: trust::label(&hook, position),
-            hook: Cow::Owned(hook),
+            hook,
             scope: self.source.scope,
             manifest: Cow::Borrowed(&self.source.path),
             root: Cow::Borrowed(&self.source.root),

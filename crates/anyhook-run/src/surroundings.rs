@@ -1,7 +1,10 @@
 //! What applies where an event happens: manifests, policies, and what is
 //! missing of them.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhook_model::{HookEvent, Scope};
 
@@ -11,6 +14,7 @@ use crate::places::Places;
 use crate::plan::Loaded;
 use crate::policy::Rulebook;
 
+#[derive(Debug)]
 pub struct Surroundings {
     pub loaded: Vec<Loaded>,
     pub rules: Rulebook,
@@ -25,15 +29,55 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// `is_own`: see [`Places::of`].
-    pub fn load(engine: &Engine, event: &HookEvent, is_own: bool) -> Self {
+    pub fn load(engine: &Engine, event: &HookEvent, is_own: bool) -> Arc<Self> {
+        let at = Places::of(event, is_own);
+        let Some(memory) = &engine.memory else {
+            return Arc::new(Self::look(engine, &at, &mut Vec::new()));
+        };
+        if let Some(here) = memory.recall(&at) {
+            return here;
+        }
+        let begun = SystemTime::now();
+        let mut looked = Vec::new();
+        let mut here = Self::look(engine, &at, &mut looked);
+        here.loaded.iter_mut().for_each(Loaded::read_all);
+        let here = Arc::new(here);
+        memory.remember(at, looked, &here, begun);
+        here
+    }
+
+    /// What is remembered of where an event happens, and holds.
+    pub fn recall(engine: &Engine, event: &HookEvent) -> Option<Arc<Self>> {
+        engine.memory.as_ref()?.recall(&Places::of(event, false))
+    }
+
+    /// `looked`: gets every path that had a part in this.
+    fn look(engine: &Engine, at: &Places, looked: &mut Vec<PathBuf>) -> Self {
+        let asked = RefCell::new(Vec::new());
+        let has_consent = |path: &Path| {
+            asked.borrow_mut().push(engine.trust.file(path));
+            engine.trust.get(path).is_some()
+        };
         let Found {
             manifests,
             policies,
             openhook,
             mut troubles,
             places,
+            looked: files,
             ..
-        } = find(engine, event, is_own);
+        } = discover::discover_at(&engine.dirs, at, &has_consent);
+        looked.extend(files);
+        looked.extend(asked.into_inner());
+        let beside = policies
+            .iter()
+            .filter_map(|policy| discover::manifest_in(policy.folder()));
+        let of_manifests = manifests.iter().map(|source| source.path.clone());
+        for manifest in beside.chain(of_manifests) {
+            looked.push(engine.trust.file(&manifest));
+        }
+        looked.sort();
+        looked.dedup();
         let (rules, notices) = engine.rules(policies, &mut troubles);
         let loaded = manifests
             .into_iter()
@@ -47,6 +91,18 @@ impl Surroundings {
             notices,
             places,
         }
+    }
+
+    /// Whether an event runs nothing here, and nobody is to hear of it.
+    pub fn is_quiet(&self, event: &HookEvent) -> bool {
+        self.troubles.is_empty()
+            && self.notices.is_empty()
+            && self.openhook.is_none()
+            && !self.rules.fail_closed()
+            && self
+                .loaded
+                .iter()
+                .all(|loaded| loaded.distrust().is_none() && loaded.due(event).is_empty())
     }
 
     /// Manifests that were trusted and are not read any more, each with the
@@ -89,16 +145,13 @@ fn is_manifest(path: &Path) -> bool {
         && MANIFESTS.iter().any(|name| is(path.file_name(), name))
 }
 
-fn find(engine: &Engine, event: &HookEvent, is_own: bool) -> Found {
-    let has_consent = |path: &Path| engine.trust.get(path).is_some();
-    discover::discover_at(&engine.dirs, &Places::of(event, is_own), &has_consent)
-}
-
 impl Engine {
     /// Whether hooks may have a say about an event: there are some, or there is
     /// what cannot be read.
     pub fn concerns(&self, event: &HookEvent) -> bool {
-        let found = find(self, event, false);
+        let has_consent = |path: &Path| self.trust.get(path).is_some();
+        let at = Places::of(event, false);
+        let found = discover::discover_at(&self.dirs, &at, &has_consent);
         !found.manifests.is_empty() || !found.troubles.is_empty()
     }
 

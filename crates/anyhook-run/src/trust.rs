@@ -122,7 +122,8 @@ impl TrustStore {
         }
     }
 
-    fn file(&self, manifest: &Path) -> PathBuf {
+    /// Where consent to a manifest is kept.
+    pub fn file(&self, manifest: &Path) -> PathBuf {
         let key = hash(manifest.as_os_str().as_encoded_bytes());
         self.folder
             .join(format!("{}.json", key.get(..32).unwrap_or(&key)))

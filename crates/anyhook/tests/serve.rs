@@ -445,3 +445,34 @@ fn try_post(url: &str, body: &str) -> bool {
         && stream.read_to_string(&mut answer).is_ok()
         && answer.contains("x-anyhook-exit-code: 0")
 }
+
+/// The daemon remembers where there is nothing to run, and must not go on so.
+#[test]
+fn a_new_guard_holds_from_the_next_call_on() {
+    let scratch = Scratch::new().unwrap();
+    let call = json!({
+        "session_id": "s", "transcript_path": "/t.jsonl", "cwd": scratch.home(),
+        "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+        "tool_input": {"command": "ls"}, "tool_use_id": "t"
+    })
+    .to_string();
+    let manifest = |command: &str| {
+        format!(
+            "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    matcher: {command}\n    blocking: true\n    handler: {{type: command, command: 'echo no-way >&2; exit 2'}}\n"
+        )
+    };
+    let path = scratch.config().join("hooks.yaml");
+    scratch.file(&path, &manifest("find ")).unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let post = || daemon.post("/hooks/claude-code", &call);
+    for _ in 0..2 {
+        assert_eq!(post().body, "");
+        std::thread::sleep(std::time::Duration::from_millis(2600));
+    }
+    assert_eq!(post().body, "");
+    scratch.file(&path, &manifest("shell")).unwrap();
+    assert!(post().body.contains("no-way"));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(post().body, "");
+    daemon.events("", 5);
+}

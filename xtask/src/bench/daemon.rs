@@ -16,7 +16,7 @@ const LEAST: f64 = 0.5;
 /// What it may grow by, from the first fifth of the requests to the last.
 const GROWTH: f64 = 1.5;
 
-const PAYLOAD: &str = r#"{"session_id":"bench","cwd":"/","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi"}}"#;
+const PAYLOAD: &str = r#"{"session_id":"bench","transcript_path":"/tmp/t.jsonl","cwd":"/","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi","description":"say hi"},"tool_use_id":"toolu_01"}"#;
 
 pub fn run(setup: &Setup) -> Result<(), String> {
     load(setup)?;

@@ -7,37 +7,57 @@ pub fn is_secret_name(name: &str) -> bool {
         .filter(u8::is_ascii_alphanumeric)
         .map(|byte| char::from(byte.to_ascii_lowercase()))
         .collect();
-    // Counts and limits of tokens, and names of things, are no secrets.
-    if plain.contains("tokens")
-        || [
-            "tokencount",
-            "tokenlimit",
-            "tokentype",
-            "secretname",
-            "tokenid",
-            "keyid",
-        ]
+    let has = letters(&plain);
+    let sounds_like_one = PARTS
         .iter()
-        .any(|ending| plain.ends_with(ending))
-    {
-        return false;
-    }
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "credential",
-        "authorization",
-    ]
-    .iter()
-    .any(|part| plain.contains(part))
+        .any(|(part, needs)| has & needs == *needs && plain.contains(part))
         || (plain.ends_with("pwd") && !FOLDERS.contains(&plain.as_str()))
-        || (plain.ends_with("pass") && !WORDS.iter().any(|word| plain.ends_with(word)))
+        || (plain.ends_with("pass") && !WORDS.iter().any(|word| plain.ends_with(word)));
+    sounds_like_one
+        && !plain.contains("tokens")
+        && !OTHERS.iter().any(|ending| plain.ends_with(ending))
+}
+
+/// Counts and limits of tokens, and names of things, are no secrets.
+const OTHERS: [&str; 6] = [
+    "tokencount",
+    "tokenlimit",
+    "tokentype",
+    "secretname",
+    "tokenid",
+    "keyid",
+];
+
+/// What makes the name of a secret, with its letters: most names lack some, and
+/// every name of every event is asked.
+const PARTS: [(&str, u32); 10] = [
+    part("password"),
+    part("passwd"),
+    part("passphrase"),
+    part("secret"),
+    part("token"),
+    part("apikey"),
+    part("accesskey"),
+    part("privatekey"),
+    part("credential"),
+    part("authorization"),
+];
+
+const fn part(text: &'static str) -> (&'static str, u32) {
+    (text, letters(text))
+}
+
+/// A bit for each letter in a text.
+const fn letters(text: &str) -> u32 {
+    let mut bytes = text.as_bytes();
+    let mut all = 0;
+    while let [byte, rest @ ..] = bytes {
+        if byte.is_ascii_lowercase() {
+            all |= 1 << (*byte - b'a');
+        }
+        bytes = rest;
+    }
+    all
 }
 
 /// Names of folders.

@@ -1,13 +1,14 @@
 //! The engine behind the daemon: an agent's call over HTTP goes the way that
 //! `anyhook run` goes.
 
+use std::sync::Arc;
+
 use anyhook_daemon::{AgentName, HookHost, HookReply, HookRequest};
 use anyhook_model::{HookResponse, Record, resolve_ask};
-use anyhook_run::agent::{self, Agent, Decoded, Rendered};
-use anyhook_run::beside::Voice;
-use anyhook_run::engine::is_preventable;
+use anyhook_run::agent::{self, Agent, Decoded};
 use anyhook_run::failure::Failure;
-use anyhook_run::{Engine, Options, json, places, redact};
+use anyhook_run::surroundings::Surroundings;
+use anyhook_run::{Engine, Options, call, json, places, redact};
 use serde_json::Value;
 
 pub struct Host {
@@ -15,44 +16,18 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(engine: Engine) -> Self {
+    pub fn new(mut engine: Engine) -> Self {
+        engine.memory = Some(Arc::default());
+        engine.journal = engine.journal.kept_open();
         Self { engine }
     }
 
-    fn answer(&self, agent: &dyn Agent, decoded: Decoded, unattended: bool) -> HookReply {
-        let Decoded {
-            event,
-            can_ask,
-            voice,
-        } = decoded;
-        let can_ask = can_ask && !unattended;
-        let quiet = voice == Voice::Decision;
-        if self.engine.off || (quiet && !is_preventable(&event.event)) {
-            let response = HookResponse::default();
-            let answer = agent.render(&event, &response, can_ask).answer;
-            if self.engine.off {
-                self.engine.record_off(&event, answer.clone());
-            }
-            return HookReply {
-                answer,
-                response,
-                event,
-                record: None,
-            };
-        }
-        let mut handled = self.engine.handle(&event, &Options::default());
-        if quiet {
-            handled.response.context = None;
-            handled.response.system_message = None;
-        }
-        let response = handled.response.clone();
-        let Rendered { answer, lost } = agent.render(&event, &response, can_ask);
-        self.engine
-            .conclude(&event, handled, Some(answer.clone()), &lost);
+    fn answer(&self, agent: &dyn Agent, decoded: Decoded, options: &Options) -> HookReply {
+        let told = call::answer(&self.engine, agent, &decoded, options, None, |_| ());
         HookReply {
-            answer,
-            response: resolve_ask(response, can_ask),
-            event,
+            answer: told.answer,
+            response: resolve_ask(told.response, decoded.can_ask),
+            event: decoded.event,
             record: None,
         }
     }
@@ -98,21 +73,30 @@ impl HookHost for Host {
     }
 
     fn handle(&self, request: HookRequest) -> HookReply {
-        let event = request.event.as_deref();
-        let Ok((agent, _)) = agent::resolve(Some(&request.agent), &request.payload) else {
-            // The daemon asks only for agents that we have named.
-            return HookReply::default();
-        };
-        match agent.decode(&request.payload, event) {
-            Ok(mut decoded) => {
-                if let Some(cwd) = &request.cwd
-                    && !says_cwd(&request)
-                {
-                    decoded.event.cwd = Some(cwd.clone());
-                }
-                self.answer(&*agent, decoded, request.unattended)
+        match read(&request) {
+            Some((agent, Ok(decoded))) => self.answer(&*agent, decoded, &Options::default()),
+            Some((agent, Err(why))) => {
+                let event = request.event.as_deref();
+                self.fail(&*agent, &request.payload, event, &why)
             }
-            Err(why) => self.fail(&*agent, &request.payload, event, &why),
+            None => HookReply::default(),
+        }
+    }
+
+    fn handle_at_once(&self, request: HookRequest) -> Result<HookReply, HookRequest> {
+        let Some((agent, Ok(decoded))) = read(&request) else {
+            return Err(request);
+        };
+        match Surroundings::recall(&self.engine, &decoded.event) {
+            Some(here) if here.is_quiet(&decoded.event) => {
+                let here = Some(here);
+                let options = Options {
+                    here,
+                    ..Options::default()
+                };
+                Ok(self.answer(&*agent, decoded, &options))
+            }
+            _ => Err(request),
         }
     }
 
@@ -125,6 +109,23 @@ impl HookHost for Host {
             *record = clean;
         }
     }
+}
+
+/// The agent, and what it says.
+fn read(request: &HookRequest) -> Option<(Box<dyn Agent>, Result<Decoded, String>)> {
+    // The daemon asks only for agents that we have named.
+    let (agent, _) = agent::resolve(Some(&request.agent), &request.payload).ok()?;
+    let decoded = agent.decode(&request.payload, request.event.as_deref());
+    let decoded = decoded.map(|mut decoded| {
+        if let Some(cwd) = &request.cwd
+            && !says_cwd(request)
+        {
+            decoded.event.cwd = Some(cwd.clone());
+        }
+        decoded.can_ask &= !request.unattended;
+        decoded
+    });
+    Some((agent, decoded))
 }
 
 /// Whether the payload itself names its folder. An adapter's answer is asked
