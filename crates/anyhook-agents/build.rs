@@ -26,6 +26,7 @@ fn main() {
     let agents = Path::new(&root).join("agents");
     println!("cargo::rerun-if-changed={}", agents.display());
     println!("cargo::rerun-if-changed=src/spec.rs");
+    println!("cargo::rerun-if-changed=src/spec");
 
     let mut slugs: Vec<String> = fs::read_dir(&agents)
         .unwrap()

@@ -47,7 +47,7 @@ impl Needs {
         });
         Self {
             hooks: hooks.collect(),
-            openhook: world.root.join(".openhook.json").is_file(),
+            openhook: found.openhook.is_some(),
         }
     }
 

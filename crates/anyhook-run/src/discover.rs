@@ -80,6 +80,11 @@ impl Dirs {
     }
 }
 
+/// Whether the administrator's word is above `ANYHOOK=0` and `ANYHOOK_TRUST`.
+pub fn is_locked(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+    lock::is_locked(&platform_managed(&lookup))
+}
+
 /// Where this platform's administrator puts what holds for everybody.
 pub(crate) fn platform_managed(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
     if cfg!(windows) {

@@ -28,7 +28,6 @@ use crate::exec::Cancel;
 use crate::files;
 use crate::handler::{self, Context, Ran};
 use crate::journal::Journal;
-use crate::lock;
 use crate::memory::Memory;
 use crate::openhook::{self, Audience, Manner, Telling};
 use crate::plan::{Planned, Verdict};
@@ -114,8 +113,7 @@ impl Engine {
     pub fn from_env() -> Self {
         let lookup = |name: &str| std::env::var_os(name);
         let is = |name: &str, wanted: &str| {
-            lookup(name).is_some_and(|value| value == wanted)
-                && !lock::is_locked(&discover::platform_managed(&lookup))
+            lookup(name).is_some_and(|value| value == wanted) && !discover::is_locked(lookup)
         };
         let mut engine = Self::new(Dirs::from_env(), is("ANYHOOK_TRUST", "all"));
         engine.off = is("ANYHOOK", "0");

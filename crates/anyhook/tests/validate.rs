@@ -222,6 +222,17 @@ fn without_a_file_all_scopes_are_found() {
         expected.map(|(name, count)| (name.to_owned(), count))
     );
     assert_eq!(code(&run("repository", &["--strict"])), 1);
+
+    // The nearest is the one that is used.
+    fs::write(base.join("repository/a/.openhook.json"), "[]").unwrap();
+    assert_eq!(code(&run("repository", &[])), 0);
+    let output = run("repository/a/b", &[]);
+    assert_eq!(code(&output), 1);
+    let all = [text(&output.stdout), text(&output.stderr)].concat();
+    assert!(
+        all.contains("../.openhook.json") || all.contains("a/.openhook.json"),
+        "{all}"
+    );
 }
 
 #[test]

@@ -60,14 +60,21 @@ pub fn check(world: &World, report: &mut Report) {
     writable(world, findings);
     versions(world, findings);
     if world.var("ANYHOOK").is_some_and(|value| value == "0") {
-        findings.push(finding(
-            "bridge-off",
-            Severity::Warning,
-            None,
-            "`ANYHOOK=0` is set".to_owned(),
-            "the bridge runs no hook for agents that are started from here",
-            "unset it".to_owned(),
-        ));
+        let is_locked = discover::is_locked(|name| world.var(name).cloned());
+        let (severity, why) = if is_locked {
+            (
+                Severity::Info,
+                "it does nothing: the administrator of this machine has not allowed it",
+            )
+        } else {
+            (
+                Severity::Warning,
+                "the bridge runs no hook for agents that are started from here",
+            )
+        };
+        let what = "`ANYHOOK=0` is set".to_owned();
+        let remedy = "unset it".to_owned();
+        findings.push(finding("bridge-off", severity, None, what, why, remedy));
     }
 }
 

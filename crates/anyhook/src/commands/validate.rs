@@ -146,8 +146,8 @@ fn find(dirs: &Dirs) -> anyhow::Result<Vec<Input>> {
         scope: Some(trouble.scope),
         text: Err(trouble.message),
     }));
-    let openhook = found.root.join(OPENHOOK);
-    if openhook.is_file() {
+    if let Some(folder) = found.openhook {
+        let openhook = folder.join(OPENHOOK);
         let mut input = read(&openhook, dirs);
         input.path = shown(&openhook, &cwd);
         inputs.push(input);
