@@ -214,11 +214,13 @@ const CASES: &[Case] = &[
 
 #[test]
 fn every_change_is_seen() {
-    let mut worlds: Vec<World> = CASES.iter().map(|_| World::new()).collect();
-    for (case, world) in CASES.iter().zip(&mut worlds) {
-        (case.before)(world);
+    let mut worlds = Vec::new();
+    for case in CASES {
+        let mut world = World::new();
+        (case.before)(&mut world);
         world.load();
         assert!(!world.remembers(), "{}: it is too new", case.name);
+        worlds.push(world);
     }
     std::thread::sleep(Duration::from_millis(2600));
     for (case, world) in CASES.iter().zip(&worlds) {
