@@ -24,7 +24,11 @@ impl Codec {
             Self::MsFromSeconds => number(native.as_f64()? * 1000.0),
             Self::EpochMillis => rfc3339(native.as_i64()?)?,
             Self::EpochMillisText => rfc3339(native.as_str()?.parse().ok()?)?,
-            Self::Json => serde_json::from_str(native.as_str()?).ok()?,
+            Self::Json => match native {
+                Value::String(text) => serde_json::from_str(text).ok()?,
+                // It came unpacked: that is no reason not to see it.
+                other => other.clone(),
+            },
             Self::First => native.as_array()?.first()?.clone(),
             Self::Lines => {
                 let lines: Option<Vec<&str>> =

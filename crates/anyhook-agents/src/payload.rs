@@ -227,6 +227,9 @@ impl Adapter {
             server,
             mcp_tool,
         } = raw;
+        let text = input.as_ref().and_then(object_in_text);
+        let was_text = text.is_some();
+        let input = text.or(input);
         let only = spec.and_then(|spec| match spec.tools.as_slice() {
             [one] if one != "mcp" => Some(one.as_ref()),
             _ => None,
@@ -305,7 +308,9 @@ impl Adapter {
             (Some(canonical), Some(row)) => Value::Object(encode_input(row, canonical)) == input,
             _ => true,
         };
-        if !exact && let Some(place) = rows.iter().find(|row| row.to == field::TOOL_INPUT) {
+        if (!exact || was_text)
+            && let Some(place) = rows.iter().find(|row| row.to == field::TOOL_INPUT)
+        {
             // What the canonical keys do not carry is kept whole.
             if let Some(original) = pointer::get(payload, &place.at) {
                 pointer::put(rest, &place.at, original.clone());
@@ -482,6 +487,16 @@ impl Adapter {
             .map(|input| row.map_or_else(|| input.clone(), |row| encode_input(row, input)));
         NativeTool { row, name, input }
     }
+}
+
+/// A tool's input that came as the text of one: versions of agents differ in
+/// this, and a guard must see what is in it.
+fn object_in_text(input: &Value) -> Option<Value> {
+    let text = input.as_str()?.trim_start();
+    let value: Value = text
+        .starts_with('{')
+        .then(|| serde_json::from_str(text).ok())??;
+    value.is_object().then_some(value)
 }
 
 /// What a tool that no table knows seems to do, by its input: a guard for the

@@ -150,3 +150,39 @@ fn a_part_of_the_table_says_what_the_whole_says() {
         assert_eq!(render(again), render(adapter), "{}", path.display());
     }
 }
+
+/// Versions of an agent differ in whether a tool's input is an object or the
+/// text of one; a guard sees the same, and the payload comes back as it was.
+#[test]
+fn an_input_in_text_is_seen() {
+    for (agent, event, field) in [
+        ("copilot-cli", "preToolUse", "toolArgs"),
+        ("cursor", "beforeMCPExecution", "tool_input"),
+        ("claude-code", "PreToolUse", "tool_input"),
+    ] {
+        let adapter = anyhook_agents::get(agent).unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("agents")
+            .join(agent)
+            .join("captures");
+        let (_, path) = captures()
+            .into_iter()
+            .find(|(_, path)| {
+                let name = path.file_name().unwrap().to_string_lossy().into_owned();
+                path.starts_with(&folder) && name.starts_with(event)
+            })
+            .expect(agent);
+        let mut payload: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        for input in [
+            serde_json::json!({"command": "rm -rf /"}),
+            serde_json::json!(r#" {"command": "rm -rf /"}"#),
+        ] {
+            payload[field] = input;
+            let event = adapter.decode(&payload, Some(event)).unwrap().event;
+            let seen = event.tool_input().and_then(|input| input.get("command"));
+            assert_eq!(seen, Some(&"rm -rf /".into()), "{agent}: {payload}");
+            let back = adapter.encode(&event, None).unwrap();
+            assert_eq!(back.payload, payload, "{agent}");
+        }
+    }
+}
