@@ -32,14 +32,18 @@ impl Surroundings {
     pub fn load(engine: &Engine, event: &HookEvent, is_own: bool) -> Arc<Self> {
         let at = Places::of(event, is_own);
         let Some(memory) = &engine.memory else {
-            return Arc::new(Self::look(engine, &at, &mut Vec::new()));
+            return Arc::new(Self::look(engine, &at).0);
         };
         if let Some(here) = memory.recall(&at) {
             return here;
         }
         let begun = SystemTime::now();
-        let mut looked = Vec::new();
-        let mut here = Self::look(engine, &at, &mut looked);
+        let (mut here, mut looked) = Self::look(engine, &at);
+        let manifests = looked.iter().filter(|path| is_manifest(path));
+        let consents: Vec<_> = manifests.map(|path| engine.trust.file(path)).collect();
+        looked.extend(consents);
+        looked.sort();
+        looked.dedup();
         here.loaded.iter_mut().for_each(Loaded::read_all);
         let here = Arc::new(here);
         memory.remember(at, looked, &here, begun);
@@ -51,11 +55,12 @@ impl Surroundings {
         engine.memory.as_ref()?.recall(&Places::of(event, false))
     }
 
-    /// `looked`: gets every path that had a part in this.
-    fn look(engine: &Engine, at: &Places, looked: &mut Vec<PathBuf>) -> Self {
+    /// With every path that had a part in this, but for the consents to those
+    /// that are manifests.
+    fn look(engine: &Engine, at: &Places) -> (Self, Vec<PathBuf>) {
         let asked = RefCell::new(Vec::new());
         let has_consent = |path: &Path| {
-            asked.borrow_mut().push(engine.trust.file(path));
+            asked.borrow_mut().push(path.to_owned());
             engine.trust.get(path).is_some()
         };
         let Found {
@@ -64,33 +69,24 @@ impl Surroundings {
             openhook,
             mut troubles,
             places,
-            looked: files,
+            mut looked,
             ..
         } = discover::discover_at(&engine.dirs, at, &has_consent);
-        looked.extend(files);
         looked.extend(asked.into_inner());
-        let beside = policies
-            .iter()
-            .filter_map(|policy| discover::manifest_in(policy.folder()));
-        let of_manifests = manifests.iter().map(|source| source.path.clone());
-        for manifest in beside.chain(of_manifests) {
-            looked.push(engine.trust.file(&manifest));
-        }
-        looked.sort();
-        looked.dedup();
         let (rules, notices) = engine.rules(policies, &mut troubles);
         let loaded = manifests
             .into_iter()
             .filter_map(|source| Loaded::new(source, engine, &mut troubles))
             .collect();
-        Self {
+        let here = Self {
             loaded,
             rules,
             troubles,
             openhook,
             notices,
             places,
-        }
+        };
+        (here, looked)
     }
 
     /// Whether an event runs nothing here, and nobody is to hear of it.
