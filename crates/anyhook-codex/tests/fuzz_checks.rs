@@ -8,27 +8,17 @@
     reason = "tests"
 )]
 
-use std::fs;
-use std::path::Path;
-
+use corpus::corpus;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/checks/codex.rs"]
 mod codex;
-
-fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/codex");
-    let files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
-        .collect();
-    assert!(!files.is_empty());
-    files
-}
+#[path = "../../../fuzz/checks/corpus.rs"]
+mod corpus;
 
 #[test]
 fn the_corpus_passes() {
-    for data in corpus() {
+    for data in corpus("codex") {
         codex::check(&data);
     }
 }
@@ -38,7 +28,7 @@ proptest! {
 
     /// Cuts, and overwrites.
     #[test]
-    fn mutated(mut data in prop::sample::select(corpus()), edits in prop::collection::vec((any::<u16>(), 0_usize..40, prop::collection::vec(any::<u8>(), 0..6)), 1..5)) {
+    fn mutated(mut data in prop::sample::select(corpus("codex")), edits in prop::collection::vec((any::<u16>(), 0_usize..40, prop::collection::vec(any::<u8>(), 0..6)), 1..5)) {
         for (at, length, bytes) in edits {
             let at = usize::from(at) % (data.len() + 1);
             let end = (at + length).min(data.len());

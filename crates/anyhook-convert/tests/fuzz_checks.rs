@@ -9,29 +9,17 @@
     reason = "tests"
 )]
 
-use std::fs;
-use std::path::Path;
-
+use corpus::corpus;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/checks/answer.rs"]
 mod answer;
 #[path = "../../../fuzz/checks/config.rs"]
 mod config;
+#[path = "../../../fuzz/checks/corpus.rs"]
+mod corpus;
 #[path = "../../../fuzz/checks/payload.rs"]
 mod payload;
-
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(name);
-    let files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
-        .collect();
-    assert!(!files.is_empty());
-    files
-}
 
 /// Cuts, repeats, and overwrites, with pieces that keep JSON alive.
 fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {

@@ -7,27 +7,15 @@
     reason = "tests"
 )]
 
-use std::fs;
-use std::path::Path;
-
+use corpus::corpus;
 use proptest::prelude::*;
 
+#[path = "../../../fuzz/checks/corpus.rs"]
+mod corpus;
 #[path = "../../../fuzz/checks/manifest.rs"]
 mod manifest;
 #[path = "../../../fuzz/checks/matcher.rs"]
 mod matcher;
-
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(name);
-    let files: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
-        .collect();
-    assert!(!files.is_empty());
-    files
-}
 
 /// Cuts, repeats, and overwrites.
 fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {

@@ -42,6 +42,19 @@ pub struct Project {
     pub payload: Vec<u8>,
 }
 
+impl Project {
+    fn call<'a>(&'a self, setup: &'a Setup, name: &'a str) -> Case<'a> {
+        let command = || {
+            let mut command = setup.command();
+            command
+                .current_dir(&self.folder)
+                .args(["run", "--agent", "claude-code"]);
+            command
+        };
+        Case::new(name, command).with_stdin(&self.payload)
+    }
+}
+
 /// A trusted project with twenty hooks.
 pub fn project(setup: &Setup, name: &str, matching: bool, hook: &str) -> Result<Project, String> {
     let folder = setup.scratch.path().join(name);
@@ -76,16 +89,6 @@ pub const SILENT: &str = "#!/bin/sh\nexit 0\n";
 pub fn run(setup: &Setup) -> Result<(), String> {
     let none = project(setup, "none", false, SILENT)?;
     let one = project(setup, "one", true, SILENT)?;
-    let bridge = |project: &Project| {
-        let folder = project.folder.clone();
-        move || {
-            let mut command = setup.command();
-            command
-                .current_dir(&folder)
-                .args(["run", "--agent", "claude-code"]);
-            command
-        }
-    };
     let script = one.folder.join("hook.sh");
     let shell = |program: &'static str, arguments: &'static [&'static str]| {
         move || {
@@ -96,9 +99,9 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     };
     let mut cases = vec![
         Case::new("/bin/true", || Command::new("/bin/true")),
-        Case::new("run, 20 hooks, nothing matches", bridge(&none)).with_stdin(&none.payload),
+        none.call(setup, "run, 20 hooks, nothing matches"),
         Case::new("the sh hook alone", || Command::new(&script)).with_stdin(&one.payload),
-        Case::new("run, 20 hooks, the sh hook matches", bridge(&one)).with_stdin(&one.payload),
+        one.call(setup, "run, 20 hooks, the sh hook matches"),
     ];
     let today: [(&str, &str, &[&str]); 3] = [
         (
@@ -139,15 +142,7 @@ pub fn run(setup: &Setup) -> Result<(), String> {
 fn memory(setup: &Setup) -> Result<(), String> {
     let hook = "#!/bin/sh\ngrep VmHWM \"/proc/$PPID/status\" >memory\n";
     let looks = project(setup, "looks", true, hook)?;
-    Case::new("memory", || {
-        let mut command = setup.command();
-        command
-            .current_dir(&looks.folder)
-            .args(["run", "--agent", "claude-code"]);
-        command
-    })
-    .with_stdin(&looks.payload)
-    .once()?;
+    looks.call(setup, "memory").once()?;
     let text =
         fs::read_to_string(looks.folder.join("memory")).map_err(|error| error.to_string())?;
     let kib = text
