@@ -2,7 +2,7 @@
 //!
 //! The daemon knows no agent and runs no hook; whoever embeds it brings both.
 
-use anyhook_model::{Answer, HookEvent, HookResponse, Record};
+use anyhook_model::{Answer, HookResponse, Record};
 
 /// An agent as callers may spell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,6 @@ pub struct HookReply {
     pub answer: Answer,
     /// The merged response that the answer was rendered from.
     pub response: HookResponse,
-    pub event: HookEvent,
     /// As it went into the journal.
     pub record: Option<Record>,
 }

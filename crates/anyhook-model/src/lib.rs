@@ -30,7 +30,7 @@ pub use document::Format;
 pub use event::HookEvent;
 pub use hook::{Handler, HandlerKind, Hook, Manifest, Platform, Strategy, TimeoutAction};
 pub use matcher::{Matcher, Mcp};
-pub use matching::{CompiledMatcher, Verdict, explain, matches};
+pub use matching::{CompiledMatcher, Subject, Verdict, explain, matches};
 pub use merge::{merge, merge_all, resolve_ask};
 pub use parse::Vocabulary;
 pub use policy::{Policies, Policy, Refusal, Restriction, Scope};

@@ -86,6 +86,9 @@ pub struct CompiledMatcher(Part);
 #[derive(Debug, Clone)]
 enum Part {
     Everything,
+    /// A tool of the vocabulary.
+    Tool(String),
+    /// Any other, as the agent calls it.
     Name(String),
     Pattern(String, Pattern),
     /// Never matches: its pattern cannot be read.
@@ -109,10 +112,12 @@ impl CompiledMatcher {
     }
 
     pub fn matches(&self, event: &HookEvent) -> bool {
-        match Subject::of(event) {
-            None => true,
-            Some(subject) => self.0.matches(&subject),
-        }
+        self.fits(Subject::of(event).as_ref())
+    }
+
+    /// As [`CompiledMatcher::matches`], for who asks many matchers about one event.
+    pub fn fits(&self, subject: Option<&Subject<'_>>) -> bool {
+        subject.is_none_or(|subject| self.0.matches(subject))
     }
 
     pub fn explain(&self, event: &HookEvent) -> Verdict {
@@ -186,7 +191,8 @@ fn plain_name(text: &str) -> String {
 }
 
 /// What of an event a matcher looks at.
-struct Subject<'a> {
+#[derive(Debug)]
+pub struct Subject<'a> {
     tool: &'a str,
     /// Further canonical tools that the called one does as well: a patch both
     /// edits and writes, and a guard for either must see it.
@@ -197,7 +203,7 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// `None` when the event is not about a tool.
-    fn of(event: &'a HookEvent) -> Option<Self> {
+    pub fn of(event: &'a HookEvent) -> Option<Self> {
         let tool = event.tool_name();
         let is_tool_event = match registry::event(&event.event) {
             Some(known) => known.tool,
@@ -215,6 +221,7 @@ impl<'a> Subject<'a> {
 impl Part {
     fn new(matcher: &Matcher) -> Self {
         match matcher {
+            Matcher::Name(name) if registry::tool(name).is_some() => Self::Tool(name.clone()),
             Matcher::Name(name) => Self::Name(name.clone()),
             Matcher::Pattern { pattern, .. } => match Pattern::new(pattern) {
                 Ok(compiled) => Self::Pattern(pattern.clone(), compiled),
@@ -229,9 +236,7 @@ impl Part {
         match self {
             Self::Everything => true,
             Self::Broken(..) => false,
-            Self::Name(name) if registry::tool(name).is_some() => {
-                subject.tool == name || subject.kinds.contains(&name.as_str())
-            }
+            Self::Tool(name) => subject.tool == name || subject.kinds.contains(&name.as_str()),
             Self::Name(name) => subject.tool == name || subject.native == name,
             Self::Pattern(_, pattern) => pattern.is_match(subject.native),
             Self::Mcp(wanted) => subject.mcp.is_some_and(|call| is_mcp_call(wanted, call)),
@@ -248,7 +253,7 @@ impl Part {
         };
         match self {
             Self::Everything => "no matcher: every call".into(),
-            Self::Name(name) if registry::tool(name).is_some() => {
+            Self::Tool(name) => {
                 format!("tool `{tool}` (`{native}`) {is} `{name}`")
             }
             Self::Name(name) => format!("tool `{native}` {is} literally `{name}`"),

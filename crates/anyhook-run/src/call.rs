@@ -23,7 +23,7 @@ pub struct Told {
 pub fn answer(
     engine: &Engine,
     agent: &dyn Agent,
-    decoded: &Decoded,
+    decoded: Decoded,
     options: &Options,
     trouble: Option<String>,
     tell: impl FnOnce(&Answer),
@@ -33,10 +33,10 @@ pub fn answer(
         can_ask,
         voice,
     } = decoded;
-    let is_second = *voice == Voice::Decision;
+    let is_second = voice == Voice::Decision;
     if engine.off || (is_second && !engine::is_preventable(&event.event)) {
         let response = HookResponse::default();
-        let answer = agent.render(event, &response, *can_ask).answer;
+        let answer = agent.render(&event, &response, can_ask).answer;
         tell(&answer);
         if engine.off {
             engine.record_off(event, answer.clone());
@@ -47,13 +47,13 @@ pub fn answer(
             cancelled: false,
         };
     }
-    let mut handled = engine.handle(event, options);
+    let mut handled = engine.handle(&event, options);
     handled.warnings.extend(trouble);
     if is_second {
         handled.response.context = None;
         handled.response.system_message = None;
     }
-    let Rendered { answer, lost } = agent.render(event, &handled.response, *can_ask);
+    let Rendered { answer, lost } = agent.render(&event, &handled.response, can_ask);
     let told = Told {
         answer: answer.clone(),
         response: handled.response.clone(),

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use anyhook_model::{Format, Hook, HookEvent, Manifest, Matcher, matches};
+use anyhook_model::{CompiledMatcher, Format, Hook, HookEvent, Manifest, Matcher, Subject};
 
 use crate::files;
 use crate::trust::hash;
@@ -28,7 +28,7 @@ pub fn key(format: Format, text: &str) -> String {
 pub struct Compiled {
     text: String,
     /// For who asks often: all of them, read.
-    hooks: Option<Vec<Hook>>,
+    hooks: Option<Vec<(Hook, CompiledMatcher)>>,
 }
 
 impl Compiled {
@@ -67,10 +67,12 @@ impl Compiled {
     pub fn read_all(&mut self) {
         let mut hooks = Vec::new();
         for line in self.text.lines().skip(1) {
-            let Some(Ok(hook)) = line.splitn(3, '\t').nth(2).map(serde_json::from_str) else {
+            let read = line.splitn(3, '\t').nth(2).map(serde_json::from_str);
+            let Some(Ok(hook)): Option<Result<Hook, _>> = read else {
                 return;
             };
-            hooks.push(hook);
+            let matcher = CompiledMatcher::new(hook.matcher.as_ref());
+            hooks.push((hook, matcher));
         }
         self.hooks = Some(hooks);
     }
@@ -78,13 +80,14 @@ impl Compiled {
     /// The hooks that are for this event, with their positions; `None` when a
     /// line cannot be read.
     pub fn due(&self, event: &HookEvent) -> Option<Vec<(usize, Cow<'_, Hook>)>> {
+        let subject = Subject::of(event);
         if let Some(hooks) = &self.hooks {
             let all = hooks.iter().enumerate();
-            let due = all.filter(|(_, hook)| {
+            let due = all.filter(|(_, (hook, matcher))| {
                 (hook.event == event.event || hook.event == event.native_event)
-                    && matches(hook.matcher.as_ref(), event)
+                    && matcher.fits(subject.as_ref())
             });
-            return Some(due.map(|(n, hook)| (n, Cow::Borrowed(hook))).collect());
+            return Some(due.map(|(n, (hook, _))| (n, Cow::Borrowed(hook))).collect());
         }
         let mut due = Vec::new();
         for (position, line) in self.text.lines().skip(1).enumerate() {
@@ -98,7 +101,7 @@ impl Compiled {
                 "" => None,
                 matcher => Some(serde_json::from_str(matcher).ok()?),
             };
-            if matches(matcher.as_ref(), event) {
+            if CompiledMatcher::new(matcher.as_ref()).fits(subject.as_ref()) {
                 due.push((position, Cow::Owned(serde_json::from_str(hook).ok()?)));
             }
         }

@@ -4,6 +4,7 @@
 //! agent's answer, and it prints nothing. Whatever fails here is a warning in
 //! what it returns: the agent must never be broken by us.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,8 +66,8 @@ pub struct Options {
     pub parent: Option<u32>,
     /// Nobody else works in this process: hooks start faster.
     pub owns_process: bool,
-    /// What applies here, when the caller has asked already.
-    pub here: Option<Arc<Surroundings>>,
+    /// The caller knows that [nothing runs](Surroundings::is_quiet) here.
+    pub is_quiet: bool,
 }
 
 /// What an event came to.
@@ -138,24 +139,21 @@ impl Engine {
 
     /// Runs the hooks of an event.
     pub fn handle(&self, event: &HookEvent, options: &Options) -> Handled {
+        let now = clock::now_ms();
         let mut work = Work {
             engine: self,
             options,
             cancel: options.cancel.clone(),
-            event: event.clone(),
+            event: Cow::Borrowed(event),
             envelopes: None,
             handled: Handled {
-                id: clock::uuid(clock::now_ms()),
+                id: clock::uuid(now),
                 started: Some(Instant::now()),
+                time: event.timestamp.is_none().then(|| clock::rfc3339(now)),
                 ..Handled::default()
             },
             notices: Vec::new(),
         };
-        if event.timestamp.is_none() {
-            let now = clock::rfc3339(clock::now_ms());
-            work.handled.time = Some(now.clone());
-            work.event.timestamp = Some(now);
-        }
         if event.event == "session_start" {
             self.forget_old_marks();
         }
@@ -202,7 +200,7 @@ impl Engine {
     /// here may reach the agent.
     pub fn conclude(
         &self,
-        event: &HookEvent,
+        event: HookEvent,
         mut handled: Handled,
         answer: Option<Answer>,
         lost: &[Loss],
@@ -215,14 +213,13 @@ impl Engine {
             && lost.iter().any(|loss| loss.field == "deny")
         {
             // The agent does not obey: it happens all the same.
-            let envelopes = openhook::envelopes(self, event);
+            let envelopes = openhook::envelopes(self, &event);
             handled.telling = Some(audience.invite(&envelopes, &event.event, &rules));
         }
-        let mut record = new_record(RecordKind::Event, event);
+        let mut record = record(RecordKind::Event, handled.id, event);
         if let Some(time) = handled.time.take() {
             record.event.timestamp = Some(time);
         }
-        record.id.clone_from(&handled.id);
         record.decision = handled.response.decision;
         record.response = std::mem::take(&mut handled.response);
         record.hooks = std::mem::take(&mut handled.runs);
@@ -242,16 +239,16 @@ impl Engine {
         let _ = self.journal.append(&record);
         if let Some(telling) = handled.telling.take().filter(|telling| !telling.is_empty()) {
             let manner = std::mem::take(&mut handled.manner);
-            let mut ends = telling.deliver(self, &record.event, manner, &handled.id);
+            let mut ends = telling.deliver(self, &record.event, manner, &record.id);
             ends.retain(|run| run.outcome != RunOutcome::Started);
             if !ends.is_empty() {
-                openhook::record_ends(self, &record.event, ends, &handled.id);
+                openhook::record_ends(self, &record.event, ends, &record.id);
             }
         }
     }
 
     /// Records that the dispatcher itself could not do its work.
-    pub fn record_failure(&self, event: &HookEvent, message: &str, answer: Answer) {
+    pub fn record_failure(&self, event: HookEvent, message: &str, answer: Answer) {
         let mut record = new_record(RecordKind::Failure, event);
         record.warnings = vec![message.to_owned()];
         record.answer = Some(answer);
@@ -259,7 +256,7 @@ impl Engine {
     }
 
     /// Records that hooks were switched off when an event came.
-    pub fn record_off(&self, event: &HookEvent, answer: Answer) {
+    pub fn record_off(&self, event: HookEvent, answer: Answer) {
         let mut record = new_record(RecordKind::Event, event);
         record.warnings = vec!["switched off (`ANYHOOK=0`): no hook has run".to_owned()];
         record.answer = Some(answer);
@@ -291,15 +288,18 @@ impl Engine {
 }
 
 /// A record of now, with nothing in it yet but the event.
-pub(crate) fn new_record(kind: RecordKind, event: &HookEvent) -> Record {
-    let now = clock::now_ms();
+pub(crate) fn new_record(kind: RecordKind, event: HookEvent) -> Record {
+    record(kind, clock::uuid(clock::now_ms()), event)
+}
+
+fn record(kind: RecordKind, id: String, event: HookEvent) -> Record {
     Record {
         v: RECORD_VERSION,
-        id: clock::uuid(now),
-        time: clock::rfc3339(now),
+        id,
+        time: clock::rfc3339(clock::now_ms()),
         kind,
         agent: event.source.clone(),
-        event: event.clone(),
+        event,
         ..Record::default()
     }
 }
@@ -314,8 +314,8 @@ struct Work<'a> {
     engine: &'a Engine,
     options: &'a Options,
     cancel: Option<Cancel>,
-    /// As the next hook sees it.
-    event: HookEvent,
+    /// As the next hook sees it, but for the time that [`Work::stamp`] gives it.
+    event: Cow<'a, HookEvent>,
     /// Made when somebody is to hear them first.
     envelopes: Option<Vec<Envelope>>,
     handled: Handled,
@@ -325,9 +325,10 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn run(&mut self) {
-        let here = self.options.here.clone().unwrap_or_else(|| {
-            Surroundings::load(self.engine, &self.event, self.options.owns_process)
-        });
+        if self.options.is_quiet {
+            return;
+        }
+        let here = Surroundings::load(self.engine, &self.event, self.options.owns_process);
         let fail_closed = here.rules.fail_closed();
         self.report(&here.troubles, fail_closed);
         if fail_closed && is_preventable(&self.event.event) {
@@ -417,13 +418,10 @@ impl Work<'_> {
             return envelopes;
         }
         // A time of ours would make every delivery another event.
-        let time = self.event.timestamp.take();
-        if self.handled.time.is_none() {
-            self.event.timestamp.clone_from(&time);
+        if self.handled.time.is_some() && self.event.timestamp.is_some() {
+            self.event.to_mut().timestamp = None;
         }
-        let envelopes = openhook::envelopes(self.engine, &self.event);
-        self.event.timestamp = time;
-        envelopes
+        openhook::envelopes(self.engine, &self.event)
     }
 
     /// Own troubles: told, and under `fail_closed` a deny where that prevents.
@@ -500,6 +498,7 @@ impl Work<'_> {
     }
 
     fn ask(&mut self, planned: &Planned<'_>, envelopes: &[Envelope], fail_closed: bool) {
+        self.stamp();
         let context = Context {
             dirs: &self.engine.dirs,
             cancel: self.cancel.as_ref(),
@@ -518,13 +517,23 @@ impl Work<'_> {
         self.merge(outcome.response);
     }
 
+    /// Hooks are told when it happened, also by an agent that does not say it.
+    fn stamp(&mut self) {
+        if let Some(time) = &self.handled.time
+            && self.event.timestamp.is_none()
+        {
+            self.event.to_mut().timestamp = Some(time.clone());
+        }
+    }
+
     /// The next hook sees what this one has made of the input.
     fn rewrite(&mut self, updated: &Map<String, Value>) {
-        self.event = Adapter::rewritten_event(&self.event, updated);
+        self.event = Cow::Owned(Adapter::rewritten_event(&self.event, updated));
         self.handled.input = self.event.tool_input().cloned();
     }
 
     fn launch(&mut self, planned: &Planned<'_>, envelopes: &[Envelope]) {
+        self.stamp();
         let (engine, record) = (self.engine, &self.handled.id);
         match supervise::launch(engine, planned, &self.event, envelopes, record) {
             Ok(()) => self.push(planned, RunOutcome::Started, None),

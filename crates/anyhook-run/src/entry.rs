@@ -111,14 +111,14 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     let decoded = read.and_then(|()| agent.decode(&payload, event));
     match (decoded, away) {
         (Ok(decoded), Some(away)) if arguments.fallback == Fallback::Open => {
-            open(&engine, &*agent, &decoded.event, &away)
+            open(&engine, &*agent, decoded.event, &away)
         }
-        (Ok(decoded), away) => dispatch(&engine, &*agent, &decoded, away),
+        (Ok(decoded), away) => dispatch(&engine, &*agent, decoded, away),
         (Err(why), _) => fail(&engine, &*agent, &payload, event, &why),
     }
 }
 
-fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Option<String>) -> i32 {
+fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: Decoded, trouble: Option<String>) -> i32 {
     let options = Options {
         listen: Some(listen_for_signals),
         owns_process: true,
@@ -138,7 +138,7 @@ fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: &Decoded, trouble: Opti
 
 /// The user wants the agent to go on without hooks rather than with those that
 /// are here; a managed policy may want otherwise.
-fn open(engine: &Engine, agent: &dyn Agent, event: &HookEvent, why: &str) -> i32 {
+fn open(engine: &Engine, agent: &dyn Agent, event: HookEvent, why: &str) -> i32 {
     let message = format!("anyhook: no hook has run: {why}");
     let block = engine::is_preventable(&event.event) && engine.fails_closed();
     let answer = agent.failure(Some(&event.native_event), &message, block);
@@ -150,7 +150,7 @@ fn open(engine: &Engine, agent: &dyn Agent, event: &HookEvent, why: &str) -> i32
 fn fail(engine: &Engine, agent: &dyn Agent, payload: &[u8], event: Option<&str>, why: &str) -> i32 {
     let failure = Failure::new(engine, agent, payload, event, why);
     let exit = write(&failure.answer);
-    engine.record_failure(&failure.event, &failure.message, failure.answer);
+    engine.record_failure(failure.event, &failure.message, failure.answer);
     exit
 }
 

@@ -11,12 +11,12 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhook_model::Record;
 
 use crate::clock;
-use crate::redact;
+use crate::redact::Clean;
 
 /// The file that is written to.
 pub const CURRENT: &str = "events.jsonl";
@@ -27,12 +27,18 @@ pub const ROTATE_AT: u64 = 16 * 1024 * 1024;
 /// Of the renamed files, so many are kept.
 pub const KEEP: usize = 64;
 
+/// How long a look at the current file holds, for a process that keeps it open.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// What most lines fit in.
+const LINE: usize = 1024;
+
 #[derive(Debug, Clone)]
 pub struct Journal {
     folder: PathBuf,
     rotate_at: u64,
     /// The current file, for a process that writes many lines.
-    kept: Option<Arc<Mutex<Option<File>>>>,
+    kept: Option<Arc<Mutex<Option<Kept>>>>,
 }
 
 impl Journal {
@@ -62,10 +68,9 @@ impl Journal {
 
     /// Redacts and appends a record.
     pub fn append(&self, record: &Record) -> io::Result<()> {
-        let mut value = serde_json::to_value(record)?;
-        redact::value(&mut value);
-        let mut line = vec![b'\n'];
-        serde_json::to_writer(&mut line, &value)?;
+        let mut line = Vec::with_capacity(LINE);
+        line.push(b'\n');
+        serde_json::to_writer(&mut line, &Clean::new(record))?;
         line.push(b'\n');
         self.append_line(&line)
     }
@@ -77,28 +82,34 @@ impl Journal {
             return self.append_to(&path, line);
         };
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = kept.as_mut()
-            && self.is_plain(file, &path, line)
+        let size = line.len() as u64;
+        if let Some(plain) = kept.as_mut()
+            && (plain.holds(size) || self.look(plain, &path, size))
         {
-            return write(file, line.get(1..).unwrap_or(line));
+            plain.room -= size;
+            let file = plain.file.clone();
+            // The system keeps lines apart; nobody has to wait for ours.
+            drop(kept);
+            return write(&file, line.get(1..).unwrap_or(line));
         }
         self.append_to(&path, line)?;
-        *kept = open(&path).ok();
+        *kept = open(&path).ok().map(Kept::new);
         Ok(())
     }
 
     /// Whether a line can be appended without a look at anything else.
-    fn is_plain(&self, file: &File, path: &Path, line: &[u8]) -> bool {
-        let Ok(data) = file.metadata() else {
+    fn look(&self, kept: &mut Kept, path: &Path, line: u64) -> bool {
+        let Ok(data) = kept.file.metadata() else {
             return false;
         };
-        let size = data.len() + line.len() as u64;
-        size <= self.rotate_at && !is_at_rest(&data) && is_current(&data, path)
+        kept.room = self.rotate_at.saturating_sub(data.len());
+        kept.looked = Some(Instant::now());
+        line <= kept.room && !is_at_rest(&data) && is_current(&data, path)
     }
 
     fn append_to(&self, path: &Path, line: &[u8]) -> io::Result<()> {
         for _ in 0..4 {
-            let mut file = open(path)?;
+            let file = open(path)?;
             let locked = try_lock(&file);
             let data = file.metadata()?;
             if locked && !is_current(&data, path) {
@@ -116,7 +127,7 @@ impl Journal {
             } else {
                 line.get(1..).unwrap_or(line)
             };
-            return write(&mut file, body);
+            return write(&file, body);
         }
         // Others rotate faster than we open: append to whatever is current.
         open(path)?.write_all(line.get(1..).unwrap_or(line))
@@ -159,8 +170,34 @@ impl Journal {
     }
 }
 
+/// The current file as it was when it was looked at last.
+#[derive(Debug)]
+struct Kept {
+    file: Arc<File>,
+    looked: Option<Instant>,
+    /// What may be appended to it.
+    room: u64,
+}
+
+impl Kept {
+    fn new(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+            looked: None,
+            room: 0,
+        }
+    }
+
+    /// Whether a line can be appended without another look. A line that comes
+    /// to a file which has just been renamed is as good there.
+    fn holds(&self, line: u64) -> bool {
+        let is_fresh = |looked: Instant| looked.elapsed() < GLANCE;
+        line <= self.room && self.looked.is_some_and(is_fresh)
+    }
+}
+
 /// In one piece, or not at all.
-fn write(file: &mut File, line: &[u8]) -> io::Result<()> {
+fn write(mut file: &File, line: &[u8]) -> io::Result<()> {
     if file.write(line)? < line.len() {
         return Err(io::ErrorKind::StorageFull.into());
     }

@@ -450,7 +450,7 @@ pub fn serve(engine: &Engine, queue: PathBuf) -> io::Result<()> {
 
 /// Writes down how consumers ended.
 pub(crate) fn record_ends(engine: &Engine, event: &HookEvent, runs: Vec<HookRun>, began_in: &str) {
-    let mut record = new_record(RecordKind::AsyncEnd, &outline(event));
+    let mut record = new_record(RecordKind::AsyncEnd, outline(event));
     record.duration_ms = runs.iter().map(|run| run.duration_ms).sum();
     record.warnings = runs
         .iter()

@@ -38,11 +38,11 @@ impl Places {
     pub fn of(event: &HookEvent, is_own: bool) -> Self {
         let mut places = Self::default();
         places.add(event.cwd.as_deref().and_then(folder));
-        let here = std::env::current_dir().ok();
+        let here = || std::env::current_dir().ok();
         if places.folders.is_empty() {
-            places.add(here);
+            places.add(here());
         } else if is_own {
-            places.spare = here;
+            places.spare = here();
         }
         if is_own {
             let caller = anyhook_agents::caller(&event.source);

@@ -7,63 +7,29 @@
 
 mod names;
 mod shapes;
+mod stream;
 
-use std::fmt::Write;
-
-use serde_json::Value;
+use std::borrow::Cow;
 
 pub use names::is_secret_name;
 use names::name_kind;
-use shapes::{SHAPES, is_base64, is_token, is_url_safe};
+use shapes::{is_base64, is_token, is_url_safe, next_begin, starting};
+pub use stream::Clean;
 
 /// Longer texts are cut in the journal; a record is not an archive.
 pub const TEXT_LIMIT: usize = 256 * 1024;
 
-/// Redacts every string of a value, in place.
-pub fn value(value: &mut Value) {
-    match value {
-        Value::String(string) => {
-            cut(string);
-            if let Some(clean) = text(string) {
-                *string = clean;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(self::value),
-        Value::Object(map) => {
-            for (name, item) in map.iter_mut() {
-                if is_secret_name(name) {
-                    hide(item, name_kind(name));
-                }
-                self::value(item);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Hides what has a name that says what it is, also when there are several.
-fn hide(value: &mut Value, kind: &'static str) {
-    match value {
-        Value::String(secret) if is_worth_hiding(secret.as_bytes()) => *secret = mark(kind),
-        Value::Array(items) => {
-            for item in items {
-                hide(item, kind);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn cut(string: &mut String) {
+fn cut(string: &str) -> Cow<'_, str> {
     if string.len() <= TEXT_LIMIT {
-        return;
+        return Cow::Borrowed(string);
     }
-    let total = string.len();
     let boundary = (0..=TEXT_LIMIT)
         .rev()
         .find(|at| string.is_char_boundary(*at));
-    string.truncate(boundary.unwrap_or_default());
-    let _ = write!(string, "… [cut, {total} bytes in all]");
+    let head = string
+        .get(..boundary.unwrap_or_default())
+        .unwrap_or_default();
+    Cow::Owned(format!("{head}… [cut, {} bytes in all]", string.len()))
 }
 
 /// The text without its secrets; none when there are none.
@@ -72,8 +38,9 @@ pub fn text(input: &str) -> Option<String> {
     let mut clean: Option<String> = None;
     let mut copied = 0;
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let Some(found) = starts(byte).then(|| secret_at(bytes, at)).flatten() else {
+    while let Some(next) = bytes.get(at..).and_then(next_begin) {
+        at += next;
+        let Some(found) = secret_at(bytes, at) else {
             at += 1;
             continue;
         };
@@ -105,36 +72,7 @@ struct Found {
     to: usize,
 }
 
-/// The bytes at which [`secret_at`] can find anything.
-fn starts(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'=' | b':'
-            | b'-'
-            | b's'
-            | b'r'
-            | b'A'
-            | b'a'
-            | b'g'
-            | b'x'
-            | b'e'
-            | b'h'
-            | b'n'
-            | b'p'
-            | b'w'
-            | b'S'
-            | b'd'
-            | b'y'
-            | b'l'
-            | b'B'
-            | b'b'
-            | b'G'
-            | b'f'
-            | b'v'
-            | b't'
-    )
-}
-
+/// Asked where [`next_begin`] says.
 fn secret_at(bytes: &[u8], at: usize) -> Option<Found> {
     match bytes.get(at)? {
         b':' if bytes.get(at..)?.starts_with(b"://") => userinfo(bytes, at + 3),
@@ -171,18 +109,15 @@ fn known_key(bytes: &[u8], at: usize) -> Option<Found> {
     if rest.starts_with(b"eyJ") {
         return json_web_token(bytes, at);
     }
-    SHAPES
-        .iter()
-        .filter(|shape| rest.starts_with(shape.prefix.as_bytes()))
-        .find_map(|shape| {
-            let body = at + shape.prefix.len();
-            let length = run(bytes, body, shape.alphabet);
-            (length >= shape.least).then_some(Found {
-                kind: shape.kind,
-                from: at,
-                to: body + length,
-            })
+    starting(rest).find_map(|shape| {
+        let body = at + shape.prefix.len();
+        let length = run(bytes, body, shape.alphabet);
+        (length >= shape.least).then_some(Found {
+            kind: shape.kind,
+            from: at,
+            to: body + length,
         })
+    })
 }
 
 /// Three parts with dots between them, the first an encoded `{"`.
@@ -422,6 +357,8 @@ fn is_worth_hiding(secret: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     /// Each line: a text, ` => `, and what is to remain; `=>` and nothing after
@@ -451,16 +388,19 @@ mod tests {
         assert!(count > 40, "{count} cases");
     }
 
+    fn clean(value: &Value) -> Value {
+        serde_json::to_value(Clean::new(value)).unwrap()
+    }
+
     #[test]
     fn values_are_redacted_by_name_at_any_depth() {
-        let mut data = serde_json::json!({
+        let data = clean(&serde_json::json!({
             "env": [{"DB_PASSWORD": "hunter22", "input_tokens": 12, "token": null}],
             "note": "max_tokens=4096",
             "access_token": "abcdef",
             "passwords": ["hunter22", ["correct horse"], 3],
             "OLDPWD": "/home/me",
-        });
-        value(&mut data);
+        }));
         assert_eq!(
             data,
             serde_json::json!({
@@ -475,8 +415,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_a_character() {
-        let mut data = Value::String("é".repeat(TEXT_LIMIT));
-        value(&mut data);
+        let data = clean(&Value::String("é".repeat(TEXT_LIMIT)));
         let text = data.as_str().unwrap();
         assert!(text.len() < TEXT_LIMIT + 64);
         assert!(text.ends_with(&format!("[cut, {} bytes in all]", TEXT_LIMIT * 2)));

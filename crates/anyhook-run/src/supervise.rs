@@ -89,7 +89,7 @@ fn run_hook(engine: &Engine, task: HookTask<'_>) -> Result<(), String> {
         envelopes: &task.envelopes,
     };
     let ran = handler::run(&task.planned, &task.event, context);
-    let mut record = new_record(RecordKind::AsyncEnd, &task.event);
+    let mut record = new_record(RecordKind::AsyncEnd, task.event.into_owned());
     record.hooks = vec![ran.record(&task.planned)];
     record.duration_ms = ran.duration.as_secs_f64() * 1000.0;
     record.lost = ran.lost;

@@ -57,6 +57,35 @@ fn no_line_is_lost_or_split_while_the_file_turns() {
 }
 
 #[test]
+fn a_file_that_stays_open_is_let_go_when_others_turn_it() {
+    let state = tempfile::tempdir().unwrap();
+    let daemons = [(); 2].map(|()| Journal::new(state.path()).rotating_at(40_000).kept_open());
+    let run = Journal::new(state.path()).rotating_at(40_000);
+    let all: Vec<_> = daemons.iter().chain([&run]).collect();
+    std::thread::scope(|scope| {
+        for (writer, journal) in all.iter().cycle().take(9).enumerate() {
+            scope.spawn(move || {
+                for n in 0..100 {
+                    journal
+                        .append(&record(format!("{writer}-{n}"), 1000))
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let ids = ids(&run);
+    assert_eq!(ids.len(), 900);
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 900);
+    assert!(run.rotated().len() > 5);
+    // What is gone is not written to for long.
+    let current = run.folder().join("events.jsonl");
+    std::fs::remove_file(&current).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    daemons[0].append(&record("late".to_owned(), 1)).unwrap();
+    assert!(std::fs::read_to_string(&current).unwrap().contains("late"));
+}
+
+#[test]
 fn a_line_cut_by_a_full_disk_does_not_take_the_next_with_it() {
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::new(state.path());

@@ -71,7 +71,6 @@ impl HookHost for FakeHost {
         HookReply {
             answer,
             response,
-            event: record.event.clone(),
             record: Some(record),
         }
     }

@@ -232,7 +232,7 @@ impl Decide for Hooks {
                 stdout,
                 ..Answer::default()
             });
-            engine.conclude(&event, handled, answer, &lost);
+            engine.conclude(event, handled, answer, &lost);
         })
     }
 

@@ -7,8 +7,9 @@ use anyhook_daemon::{AgentName, HookHost, HookReply, HookRequest};
 use anyhook_model::{HookResponse, Record, resolve_ask};
 use anyhook_run::agent::{self, Agent, Decoded};
 use anyhook_run::failure::Failure;
+use anyhook_run::redact::Clean;
 use anyhook_run::surroundings::Surroundings;
-use anyhook_run::{Engine, Options, call, json, places, redact};
+use anyhook_run::{Engine, Options, call, json, places};
 use serde_json::Value;
 
 pub struct Host {
@@ -23,11 +24,11 @@ impl Host {
     }
 
     fn answer(&self, agent: &dyn Agent, decoded: Decoded, options: &Options) -> HookReply {
-        let told = call::answer(&self.engine, agent, &decoded, options, None, |_| ());
+        let can_ask = decoded.can_ask;
+        let told = call::answer(&self.engine, agent, decoded, options, None, |_| ());
         HookReply {
             answer: told.answer,
-            response: resolve_ask(told.response, decoded.can_ask),
-            event: decoded.event,
+            response: resolve_ask(told.response, can_ask),
             record: None,
         }
     }
@@ -36,7 +37,7 @@ impl Host {
         let failure = Failure::new(&self.engine, agent, payload, event, why);
         let answer = failure.answer;
         self.engine
-            .record_failure(&failure.event, &failure.message, answer.clone());
+            .record_failure(failure.event, &failure.message, answer.clone());
         let response = if failure.blocks {
             HookResponse::deny(failure.message)
         } else {
@@ -48,7 +49,6 @@ impl Host {
         HookReply {
             answer,
             response,
-            event: failure.event,
             record: None,
         }
     }
@@ -87,25 +87,21 @@ impl HookHost for Host {
         let Some((agent, Ok(decoded))) = read(&request) else {
             return Err(request);
         };
-        match Surroundings::recall(&self.engine, &decoded.event) {
-            Some(here) if here.is_quiet(&decoded.event) => {
-                let here = Some(here);
-                let options = Options {
-                    here,
-                    ..Options::default()
-                };
-                Ok(self.answer(&*agent, decoded, &options))
-            }
-            _ => Err(request),
+        let here = Surroundings::recall(&self.engine, &decoded.event);
+        let is_quiet = here.is_some_and(|here| here.is_quiet(&decoded.event));
+        if !is_quiet {
+            return Err(request);
         }
+        let options = Options {
+            is_quiet,
+            ..Options::default()
+        };
+        Ok(self.answer(&*agent, decoded, &options))
     }
 
     fn redact(&self, record: &mut Record) {
-        let Ok(mut value) = serde_json::to_value(&*record) else {
-            return;
-        };
-        redact::value(&mut value);
-        if let Ok(clean) = serde_json::from_value(value) {
+        let clean = serde_json::to_value(Clean::new(&*record));
+        if let Ok(clean) = clean.and_then(serde_json::from_value) {
             *record = clean;
         }
     }
