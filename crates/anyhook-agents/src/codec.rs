@@ -66,7 +66,10 @@ impl Codec {
 
     /// Whether writing gives back exactly what was read.
     pub fn is_exact(self, native: &Value, canonical: &Value) -> bool {
-        self.put(canonical).as_ref() == Some(native)
+        match self {
+            Self::Same | Self::Seconds | Self::Status => canonical == native,
+            _ => self.put(canonical).as_ref() == Some(native),
+        }
     }
 }
 

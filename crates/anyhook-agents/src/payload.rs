@@ -14,6 +14,9 @@ use crate::{Adapter, pointer};
 /// Places that another place has filled: not to be written back.
 const NATIVE_ABSENT: &str = "native_absent";
 
+/// What most events have no more of.
+const FIELDS: usize = 14;
+
 /// What of the native input told one row of a tool from the others.
 const NATIVE_WHEN: &str = "native_when";
 
@@ -155,13 +158,15 @@ impl Adapter {
                 .to_owned(),
             source: self.spec.id.to_string(),
             native_event: spec.map_or_else(|| name.clone(), |spec| spec.native.to_string()),
+            data: Map::with_capacity(FIELDS),
             ..HookEvent::default()
         };
-        let mut rest = payload.clone();
+        let mut taken: Vec<&str> = Vec::with_capacity(FIELDS);
         if let Some(at) = &self.spec.payload.event_at {
             let expected = spec.map(|spec| spec.payload_name.as_deref().unwrap_or(&spec.native));
-            if pointer::get(&rest, at).and_then(Value::as_str) == Some(expected.unwrap_or(&name)) {
-                pointer::take(&mut rest, at);
+            let said = pointer::get(payload, at).and_then(Value::as_str);
+            if said == Some(expected.unwrap_or(&name)) {
+                taken.push(at);
             }
         }
         let mut raw = Raw::default();
@@ -188,9 +193,10 @@ impl Adapter {
                         .map(|other| other.at.as_ref()),
                 );
             } else if exact {
-                pointer::take(&mut rest, &row.at);
+                taken.push(&row.at);
             }
         }
+        let mut rest = pointer::without(payload, &taken);
         self.decode_tool(spec, raw, &mut event, &rows, payload, &mut rest);
         for (key, value) in spec.into_iter().flat_map(|spec| &spec.data) {
             event
@@ -555,7 +561,6 @@ impl Raw {
 
     /// Whether the value was of a kind that the place takes.
     fn set(&mut self, event: &mut HookEvent, to: &str, value: Value) -> bool {
-        let text = value.as_str().map(str::to_owned);
         let slot = match to {
             "tool_name" => &mut self.tool,
             "mcp.server" => &mut self.server,
@@ -579,10 +584,10 @@ impl Raw {
                 return true;
             }
         };
-        if text.is_none() {
+        let Value::String(text) = value else {
             return false;
-        }
-        *slot = text;
+        };
+        *slot = Some(text);
         true
     }
 }

@@ -12,14 +12,30 @@ pub fn get<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
 /// As [`Value::pointer`], which copies every part twice; a payload is asked for
 /// many.
 pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if !pointer.is_empty() && !pointer.starts_with('/') {
-        return None;
+    if pointer.is_empty() {
+        return Some(value);
+    }
+    let path = pointer.strip_prefix('/')?;
+    if let Value::Object(map) = value
+        && !path.bytes().any(|byte| matches!(byte, b'/' | b'~'))
+    {
+        return member(map, path);
     }
     segments(pointer).try_fold(value, |here, part| match here {
-        Value::Object(map) => map.get(&*part),
+        Value::Object(map) => member(map, &part),
         Value::Array(items) => items.get(index(&part)?),
         _ => None,
     })
+}
+
+/// In a small object to compare names is faster than to hash one.
+fn member<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if map.len() > 16 {
+        return map.get(name);
+    }
+    map.iter()
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value)
 }
 
 /// `0`, or digits that do not begin with it.
@@ -30,12 +46,19 @@ fn index(part: &str) -> Option<usize> {
 }
 
 fn segments(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    pointer.split('/').skip(1).map(|part| {
-        if part.contains('~') {
+    let mut rest = pointer.split_once('/').map(|(_, rest)| rest);
+    std::iter::from_fn(move || {
+        let here = rest?;
+        let (part, after) = match here.bytes().position(|byte| byte == b'/') {
+            Some(end) => (here.get(..end)?, here.get(end + 1..)),
+            None => (here, None),
+        };
+        rest = after;
+        Some(if part.bytes().any(|byte| byte == b'~') {
             Cow::Owned(part.replace("~1", "/").replace("~0", "~"))
         } else {
             Cow::Borrowed(part)
-        }
+        })
     })
 }
 
@@ -91,6 +114,31 @@ fn take_parts(here: &mut Value, parts: &[Cow<'_, str>]) -> Option<Value> {
     Some(taken)
 }
 
+/// A copy of an object, with what is at `pointers` taken out of it. Only what
+/// stays is copied.
+pub fn without(value: &Value, pointers: &[&str]) -> Value {
+    let Value::Object(map) = value else {
+        return value.clone();
+    };
+    let mut names: Vec<Cow<'_, str>> = Vec::with_capacity(pointers.len());
+    let mut deeper: Vec<&str> = Vec::new();
+    for pointer in pointers {
+        let mut parts = segments(pointer);
+        match (parts.next(), parts.next()) {
+            (Some(name), None) => names.push(name),
+            _ => deeper.push(pointer),
+        }
+    }
+    let stays = |key: &str| !names.iter().any(|name| name == key);
+    let stay = map.iter().filter(|(key, _)| stays(key));
+    let copies = stay.map(|(key, value)| (key.clone(), value.clone()));
+    let mut rest = Value::Object(copies.collect());
+    for pointer in deeper {
+        take(&mut rest, pointer);
+    }
+    rest
+}
+
 /// Lays `over` upon `base`: objects are merged, everything else replaces.
 pub fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
@@ -132,6 +180,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_left_is_what_taking_leaves() {
+        let value =
+            json!({"a": {"b": 1, "c": {"d": 2}}, "e~f": 3, "g/h": 4, "i": [{"j": 5}], "k": 6});
+        for pointers in [
+            &["/a", "/k"][..],
+            &["/a/b", "/a/c/d"],
+            &["/a/c", "/a"],
+            &["/e~0f", "/g~1h", "/i/0/j"],
+            &["/missing", "/a/missing", "", "a"],
+        ] {
+            let mut taken = value.clone();
+            for pointer in pointers {
+                take(&mut taken, pointer);
+            }
+            assert_eq!(without(&value, pointers), taken, "{pointers:?}");
+        }
+        assert_eq!(without(&json!([1]), &["/0"]), json!([1]));
+    }
 
     #[test]
     fn finds_what_the_standard_pointer_finds() {

@@ -240,10 +240,11 @@ fn decode_edits(spec: &Edits, native: &Value) -> Option<Map<String, Value>> {
 /// A canonical input with the tool's own keys.
 pub fn encode_input(tool: &Tool, canonical: &Map<String, Value>) -> Map<String, Value> {
     let mut out = tool.when.clone();
+    let stands_for_several = |codec: Codec| matches!(codec, Codec::Lines | Codec::Paths);
     let lists: Vec<Str> = tool
         .keys
         .iter()
-        .filter(|(_, place)| matches!(place.codec, Codec::Lines | Codec::Paths))
+        .filter(|(_, place)| stands_for_several(place.codec))
         .map(|(key, _)| Str::from(format!("{key}s")))
         .collect();
     for (name, value) in canonical {
@@ -251,7 +252,9 @@ pub fn encode_input(tool: &Tool, canonical: &Map<String, Value>) -> Map<String, 
             continue;
         }
         if let Some(place) = tool.keys.get(name.as_str()) {
-            let whole = canonical.get(&format!("{name}s"));
+            let whole = stands_for_several(place.codec)
+                .then(|| canonical.get(&format!("{name}s")))
+                .flatten();
             match listed_again(place.codec, value, whole).or_else(|| place.codec.put(value)) {
                 Some(native) => {
                     out.insert(place.at.to_string(), native);
