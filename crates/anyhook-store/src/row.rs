@@ -261,7 +261,16 @@ fn push(part: &str, out: &mut String) {
     if !out.is_empty() {
         out.push('\n');
     }
-    out.push_str(&fold(&clean(part, TEXT_LIMIT - out.len().min(TEXT_LIMIT))));
+    let part = cut(part, TEXT_LIMIT - out.len().min(TEXT_LIMIT));
+    let at = out.len();
+    if part.is_ascii() && !part.contains('\0') {
+        out.push_str(part);
+        if let Some(added) = out.get_mut(at..) {
+            added.make_ascii_lowercase();
+        }
+    } else {
+        out.push_str(&fold(part));
+    }
 }
 
 /// How text is compared: lower case, no NUL (PostgreSQL refuses it).
@@ -271,13 +280,19 @@ pub fn fold(text: &str) -> String {
 
 /// At most `limit` bytes, cut at a character, no NUL.
 fn clean(text: &str, limit: usize) -> String {
+    let text = cut(text, limit);
+    if text.contains('\0') {
+        return text.replace('\0', "\u{fffd}");
+    }
+    text.to_owned()
+}
+
+fn cut(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text.get(..end)
-        .unwrap_or_default()
-        .replace('\0', "\u{fffd}")
+    text.get(..end).unwrap_or_default()
 }
 
 fn finite(number: f64) -> f64 {
