@@ -42,8 +42,19 @@ pub(crate) async fn post(
     Query(params): Query<Params>,
     request: Request<Body>,
 ) -> Result<Response, Refusal> {
+    call(&app, &name, params.event, request).await
+}
+
+/// `name` is an agent's, as the caller spells it; `event` is for those whose
+/// payload does not say it.
+pub(crate) async fn call(
+    app: &App,
+    name: &str,
+    event: Option<String>,
+    request: Request<Body>,
+) -> Result<Response, Refusal> {
     let begun = Instant::now();
-    let slug = app.slug(&name).map(str::to_owned).ok_or_else(|| {
+    let slug = app.slug(name).map(str::to_owned).ok_or_else(|| {
         let mut known: Vec<_> = app.agents.keys().map(String::as_str).collect();
         known.sort_unstable();
         Refusal::new(
@@ -59,19 +70,19 @@ pub(crate) async fn post(
     let caller = Caller::of(request.headers());
     let bytes = body::json_bytes(request, &app.limits).await?;
     let call = if is_wrapped(&bytes)? {
-        wrapped(&app, slug, &name, &bytes)?
+        wrapped(app, slug, name, &bytes)?
     } else {
         Call {
             request: HookRequest {
                 agent: slug,
-                event: params.event,
+                event,
                 payload: bytes.into(),
                 ..HookRequest::default()
             },
             form: None,
         }
     };
-    call.of(caller).answer(&app, begun).await
+    call.of(caller).answer(app, begun).await
 }
 
 /// What a dispatcher says of itself.

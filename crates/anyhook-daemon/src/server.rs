@@ -16,7 +16,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tower::ServiceExt;
 
 use crate::app::{App, Shared, workers};
 use crate::config::Config;
@@ -178,11 +177,8 @@ impl Daemon {
         let _ = stream.set_nodelay(true);
         let router = router.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let router = router.clone();
-            async move {
-                let answered: Result<_, Infallible> = router.oneshot(request.map(Body::new)).await;
-                answered
-            }
+            let answer = routes::answer(app.clone(), router.clone(), request.map(Body::new));
+            async { Ok::<_, Infallible>(answer.await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

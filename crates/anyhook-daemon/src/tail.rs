@@ -16,6 +16,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const GATHER: Duration = Duration::from_millis(25);
 const RETAIN: Duration = Duration::from_secs(10 * 60);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// A tenth of what a thread gets that serves, where both want to run.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Call {
@@ -101,7 +104,21 @@ impl Drop for Keeper {
     }
 }
 
+/// Agents wait for those who serve, and nobody for the store: what has been
+/// written is safe in the journal.
+#[cfg(target_os = "linux")]
+fn give_way() {
+    use rustix::process::setpriority_process;
+    // Where that is not allowed it works as the others do.
+    let _ = setpriority_process(Some(rustix::thread::gettid()), NICE);
+}
+
+/// Elsewhere a priority is the whole process's.
+#[cfg(not(target_os = "linux"))]
+fn give_way() {}
+
 fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
+    give_way();
     let mut tail = journal.map(|journal| Tail::new(journal.dir, journal.source));
     let mut retained: Option<Instant> = None;
     loop {
