@@ -3,7 +3,8 @@
 //!
 //! `cargo run --release -p anyhook-daemon --example load [REQUESTS [ANYHOOK]]` prints one JSON
 //! object. With the path of an `anyhook` its real engine is measured, too. Baseline and
-//! candidates take turns, so that what disturbs one disturbs the others; the best round counts.
+//! candidates are processes of their own and take turns, so that what disturbs one disturbs the
+//! others; the best round counts.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,12 +14,13 @@
     reason = "a measuring program"
 )]
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhook_daemon::{AgentName, Config, Daemon, HookHost, HookReply, HookRequest, Stopper};
+use anyhook_daemon::{AgentName, Config, Daemon, HookHost, HookReply, HookRequest};
 use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record};
 use anyhook_store::{EventRow, SqliteStore, Store};
 use serde_json::json;
@@ -52,7 +54,13 @@ impl HookHost for Host {
 
 const ROUNDS: usize = 5;
 
+/// The place of this among the targets.
+const NOTHING_MATCHES: usize = 3;
+
 fn main() {
+    if let Some(target) = std::env::args().nth(1).as_deref().and_then(Target::named) {
+        target.serve();
+    }
     let requests: usize = std::env::args()
         .nth(1)
         .map_or(20_000, |count| count.parse().unwrap());
@@ -62,27 +70,36 @@ fn main() {
         "tool_input": {"command": "ls -la", "description": "list"}, "tool_use_id": "toolu_1"})
     .to_string();
     let reads = body.replace("Bash", "Read");
-    let bare = bare();
-    let noop = Measuring::start(HookResponse::default());
-    let deciding = Measuring::start(HookResponse::deny("no"));
+    let [bare, noop, deciding] = [Target::Bare, Target::Noop, Target::Deciding].map(Serving::start);
     let real = std::env::args().nth(2).map(|path| Real::start(&path));
     let mut sums = [const { Sum::new() }; 6];
+    let mut with_store = 0.0_f64;
     let mut early = None;
     for _ in 0..ROUNDS {
-        let served = real.as_ref().map(|real| real.address);
+        let served = real.as_ref().map(|real| real.serving.address);
         // Processes are started a hundred times slower.
         let (many, few) = (requests / ROUNDS, requests / ROUNDS / 50);
         let targets = [
-            (Some(bare), "/echo", &body, many),
+            (Some(bare.address), "/echo", &body, many),
             (Some(noop.address), "/hooks/claude", &body, many),
             (Some(deciding.address), "/hooks/claude", &body, many),
             (served, "/hooks/claude", &body, many),
-            (served.map(|_| bare), "/start", &reads, few),
+            (served.map(|_| bare.address), "/start", &reads, few),
             (served, "/hooks/claude", &reads, few),
         ];
-        for ((address, path, body, count), sum) in targets.into_iter().zip(&mut sums) {
-            if let Some(address) = address {
-                sum.add(measure(address, path, body, count));
+        for (n, ((address, path, body, count), sum)) in
+            targets.into_iter().zip(&mut sums).enumerate()
+        {
+            let Some(address) = address else { continue };
+            let (took, times) = measure(address, path, body, count);
+            let done = times.len() as f64;
+            sum.add(done / took, times);
+            // What the daemon still has to do must not disturb the next.
+            if let Some(real) = real.as_ref().filter(|real| real.serving.address == address) {
+                let took = took + real.settle();
+                if n == NOTHING_MATCHES {
+                    with_store = with_store.max(done / took);
+                }
             }
         }
         early = early.or_else(|| real.as_ref().map(Real::resident_kib));
@@ -94,6 +111,7 @@ fn main() {
         json!({
             "nothing_matches": engine.to_json(),
             "nothing_matches_to_echo": engine.rate / echo.rate,
+            "nothing_matches_with_store_to_echo": with_store / echo.rate,
             "bare_start": started.to_json(),
             "hook_decides": hooked.to_json(),
             "hook_decides_to_bare_start": hooked.rate / started.rate,
@@ -120,11 +138,43 @@ fn main() {
 /// What a hook does that decides.
 const DECIDES: &str = r#"echo '{"decision":"deny","reason":"no"}'"#;
 
+/// A server to measure, ended with its value.
+struct Serving {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Serving {
+    fn start(target: Target) -> Self {
+        let program = std::env::current_exe().unwrap();
+        Self::run(Command::new(program).arg(target.name()))
+    }
+
+    /// The first line that it says is a JSON object with its `url`.
+    fn run(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let url = said["url"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").parse().unwrap();
+        Self { child, address }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The real binary, with twenty hooks of which none matches a command, and one that
 /// decides about reading.
 struct Real {
-    child: std::process::Child,
-    address: SocketAddr,
+    serving: Serving,
+    token: String,
     _dir: tempfile::TempDir,
 }
 
@@ -143,30 +193,54 @@ impl Real {
         );
         let manifest = json!({"spec": "hooks/1.0", "hooks": hooks});
         std::fs::write(dir.path().join("hooks.json"), manifest.to_string()).unwrap();
-        let mut child = std::process::Command::new(path)
+        let mut command = Command::new(path);
+        command
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
             .env("ANYHOOK_CONFIG_DIR", dir.path())
             .env("ANYHOOK_STATE_DIR", dir.path().join("state"))
             .env("ANYHOOK_MANAGED_DIR", dir.path().join("managed"))
-            .env("HOME", dir.path())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let out = std::io::BufReader::new(child.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut { out }, &mut line).unwrap();
-        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let url = said["url"].as_str().unwrap();
+            .env("HOME", dir.path());
         Self {
-            address: url.trim_start_matches("http://").parse().unwrap(),
-            child,
+            serving: Serving::run(&mut command),
+            token: std::fs::read_to_string(dir.path().join("state/token")).unwrap(),
             _dir: dir,
         }
     }
 
+    /// Waits until the store holds every event that was answered; says how long that took.
+    fn settle(&self) -> f64 {
+        let begun = Instant::now();
+        loop {
+            let metrics = self.metrics();
+            let count = |name: &str| -> u64 {
+                let lines = metrics.lines();
+                let values = lines.filter_map(|line| line.strip_prefix(name)?.rsplit_once(' '));
+                values.map(|(_, value)| value.parse::<u64>().unwrap()).sum()
+            };
+            let stored = count("anyhook_ingested_events_total{result=\"new\"");
+            if stored >= count("anyhook_hook_requests_total{") {
+                return begun.elapsed().as_secs_f64();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.serving.address).unwrap();
+        let token = self.token.trim();
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer
+    }
+
     /// 0 where the system does not say.
     fn resident_kib(&self) -> u64 {
-        std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+        std::fs::read_to_string(format!("/proc/{}/status", self.serving.child.id()))
             .unwrap_or_default()
             .lines()
             .find_map(|line| line.strip_prefix("VmRSS:"))
@@ -175,43 +249,81 @@ impl Real {
     }
 }
 
-impl Drop for Real {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// What this program serves when it is told to.
+#[derive(Clone, Copy)]
+enum Target {
+    Bare,
+    Noop,
+    Deciding,
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "serve-bare",
+            Self::Noop => "serve-noop",
+            Self::Deciding => "serve-deciding",
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        [Self::Bare, Self::Noop, Self::Deciding]
+            .into_iter()
+            .find(|target| target.name() == name)
+    }
+
+    fn serve(self) -> ! {
+        match self {
+            Self::Bare => bare(),
+            Self::Noop => daemon(HookResponse::default()),
+            Self::Deciding => daemon(HookResponse::deny("no")),
+        }
+        std::process::exit(0);
     }
 }
 
+fn say(address: SocketAddr) {
+    println!("{}", json!({"url": format!("http://{address}")}));
+}
+
 /// The same framework, the same connection handling, nothing else.
-fn bare() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            let echo = |body: axum::Json<serde_json::Value>| async { body };
-            let router = axum::Router::new()
-                .route("/echo", axum::routing::post(echo))
-                .route("/start", axum::routing::post(start));
-            axum::serve(listener, router).await.unwrap();
-        });
+fn bare() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        say(listener.local_addr().unwrap());
+        let echo = |body: axum::Json<serde_json::Value>| async { body };
+        let router = axum::Router::new()
+            .route("/echo", axum::routing::post(echo))
+            .route("/start", axum::routing::post(start));
+        axum::serve(listener, router).await.unwrap();
     });
-    address
+}
+
+/// The daemon with a host that runs nothing.
+fn daemon(response: HookResponse) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
+    // Who ends this process does not wait until it has cleaned up.
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    let mut config = Config::new("token-of-the-measuring-program");
+    config.listen = ([127, 0, 0, 1], 0).into();
+    let daemon = Daemon::bind(config, store, Arc::new(Host { response })).unwrap();
+    say(daemon.local_addr());
+    daemon.run().unwrap();
 }
 
 /// Starts what the hook starts, gives it the body, and answers with its output.
 async fn start(body: axum::body::Bytes) -> Vec<u8> {
     let started = tokio::task::spawn_blocking(move || {
-        let mut child = std::process::Command::new("sh")
+        let mut child = Command::new("sh")
             .args(["-c", DECIDES])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         // It need not read.
@@ -219,37 +331,6 @@ async fn start(body: axum::body::Bytes) -> Vec<u8> {
         child.wait_with_output().unwrap().stdout
     });
     started.await.unwrap()
-}
-
-/// A daemon in this process.
-struct Measuring {
-    address: SocketAddr,
-    stopper: Stopper,
-    thread: Option<std::thread::JoinHandle<()>>,
-    _dir: tempfile::TempDir,
-}
-
-impl Measuring {
-    fn start(response: HookResponse) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
-        let mut config = Config::new("token-of-the-measuring-program");
-        config.listen = ([127, 0, 0, 1], 0).into();
-        let daemon = Daemon::bind(config, store, Arc::new(Host { response })).unwrap();
-        Self {
-            address: daemon.local_addr(),
-            stopper: daemon.stopper(),
-            thread: Some(std::thread::spawn(move || daemon.run().unwrap())),
-            _dir: dir,
-        }
-    }
-}
-
-impl Drop for Measuring {
-    fn drop(&mut self) {
-        self.stopper.stop();
-        self.thread.take().unwrap().join().unwrap();
-    }
 }
 
 /// All rounds of one target.
@@ -267,7 +348,7 @@ impl Sum {
         }
     }
 
-    fn add(&mut self, (rate, times): (f64, Vec<Duration>)) {
+    fn add(&mut self, rate: f64, times: Vec<Duration>) {
         self.rate = self.rate.max(rate);
         self.times.extend(times);
         self.times.sort_unstable();
@@ -279,7 +360,7 @@ impl Sum {
     }
 }
 
-/// Requests per second, and how long each took.
+/// How long all requests took, in seconds, and how long each.
 fn measure(address: SocketAddr, path: &str, body: &str, requests: usize) -> (f64, Vec<Duration>) {
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -297,7 +378,7 @@ fn measure(address: SocketAddr, path: &str, body: &str, requests: usize) -> (f64
             .collect()
     });
     let took = begun.elapsed().as_secs_f64();
-    (times.len() as f64 / took, times)
+    (took, times)
 }
 
 /// One kept connection, one request after another.
