@@ -52,7 +52,7 @@ impl HookHost for Host {
     }
 }
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 20;
 
 /// The place of this among the targets.
 const NOTHING_MATCHES: usize = 3;

@@ -69,7 +69,7 @@ pub(crate) async fn call(
     })?;
     let caller = Caller::of(request.headers());
     let bytes = body::json_bytes(request, &app.limits).await?;
-    let call = if is_wrapped(&bytes)? {
+    let call = if !is_plain(&bytes) && is_wrapped(&bytes)? {
         wrapped(app, slug, name, &bytes)?
     } else {
         Call {
@@ -102,6 +102,13 @@ impl Caller {
             unattended: text(UNATTENDED_HEADER).is_some_and(|value| value != "0"),
         }
     }
+}
+
+/// Whether a body can only be a native payload, if it is JSON.
+fn is_plain(bytes: &[u8]) -> bool {
+    let has_key = |text: &str| text.contains("input_data") || text.contains('\\');
+    bytes.trim_ascii_start().first() == Some(&b'{')
+        && std::str::from_utf8(bytes).is_ok_and(|text| !has_key(text))
 }
 
 /// Whether a body is the seed's wrapper, by its keys alone: a native payload is
@@ -184,6 +191,8 @@ impl Call {
         let reply = match at_once(app, self.request) {
             Ok(reply) => reply,
             Err(request) => {
+                // Who has read it has not refused it; nobody else has looked.
+                is_wrapped(&request.payload)?;
                 let slots = app.hook_slots.clone();
                 let slot = slots.acquire_owned().await.map_err(|_| failed())?;
                 let shared = app.clone();

@@ -3,12 +3,13 @@
 //! `anyhook run` looks at manifests, policies and consent anew each time. A
 //! daemon asks whether any of it has changed since it looked, by the times that
 //! the system keeps of files and folders. It remembers nothing that has changed
-//! just now: such a time could hide a second change.
+//! just now: such a time could hide a second change. What it has asked holds for
+//! a millisecond, so that many calls at once do not ask the same.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use openhook::discovery::FILE_NAME;
 
@@ -19,6 +20,10 @@ use crate::surroundings::Surroundings;
 /// Some file systems count in steps of two seconds.
 const SETTLED: Duration = Duration::from_millis(2500);
 
+/// A call takes longer than that from its look to its answer, wherever it is
+/// made: who changes a hook while a call is under way cannot know what it meets.
+const FRESH: Duration = Duration::from_millis(1);
+
 /// Places that are remembered at once.
 const MOST: usize = 256;
 
@@ -28,6 +33,8 @@ pub struct Memory(Mutex<HashMap<Places, Known>>);
 #[derive(Debug, Clone)]
 struct Known {
     here: Arc<Surroundings>,
+    /// When it was last asked whether anything has changed.
+    asked: Instant,
     /// All that was looked at; `None` was not there.
     looked: Arc<[(PathBuf, Option<Stamp>)]>,
 }
@@ -35,13 +42,24 @@ struct Known {
 impl Memory {
     /// What was found there, when it is still so.
     pub fn recall(&self, places: &Places) -> Option<Arc<Surroundings>> {
-        let known = self.lock().get(places).cloned()?;
+        let now = Instant::now();
+        let looked = match self.lock().get(places)? {
+            known if now.duration_since(known.asked) < FRESH => return Some(known.here.clone()),
+            known => known.looked.clone(),
+        };
         let is_same = |(path, stamp): &(PathBuf, Option<Stamp>)| Stamp::of(path) == *stamp;
-        if known.looked.iter().all(is_same) {
-            return Some(known.here);
+        let is_same = looked.iter().all(is_same);
+        let mut all = self.lock();
+        if !is_same {
+            all.remove(places);
+            return None;
         }
-        self.lock().remove(places);
-        None
+        let known = all.get_mut(places)?;
+        // Somebody may have looked anew meanwhile.
+        if Arc::ptr_eq(&known.looked, &looked) {
+            known.asked = known.asked.max(now);
+        }
+        Some(known.here.clone())
     }
 
     /// `begun`: before anything was looked at.
@@ -59,6 +77,7 @@ impl Memory {
         if !cfg!(unix) || looked.iter().any(|path| has_link(path)) {
             return;
         }
+        let asked = Instant::now();
         let looked: Arc<[_]> = looked
             .into_iter()
             .map(|path| {
@@ -77,7 +96,12 @@ impl Memory {
                 known.clear();
             }
             let here = here.clone();
-            known.insert(places, Known { here, looked });
+            let place = Known {
+                here,
+                asked,
+                looked,
+            };
+            known.insert(places, place);
         }
     }
 
