@@ -247,9 +247,10 @@ fn keep(app: &App, reply: &HookReply) {
 /// Standard output, byte for byte.
 fn native(reply: HookReply) -> Response {
     let answer = reply.answer;
-    let is_json = serde_json::from_str::<IgnoredAny>(&answer.stdout).is_ok();
+    let is_json =
+        answer.stdout.is_empty() || serde_json::from_str::<IgnoredAny>(&answer.stdout).is_ok();
     let mut headers = headers(answer.exit, &answer.stderr);
-    let kind = if is_json || answer.stdout.is_empty() {
+    let kind = if is_json {
         "application/json"
     } else {
         "text/plain; charset=utf-8"

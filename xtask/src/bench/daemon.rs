@@ -66,6 +66,10 @@ fn load(setup: &Setup) -> Result<(), String> {
         ("hooks say nothing, to echo", "/noop_to_echo"),
         ("hooks decide, to echo", "/deciding_to_echo"),
         (
+            "serve, nothing matches, to echo",
+            "/engine/nothing_matches_to_echo",
+        ),
+        (
             "a hook runs, to the bare start",
             "/engine/hook_decides_to_bare_start",
         ),
@@ -75,10 +79,10 @@ fn load(setup: &Setup) -> Result<(), String> {
         let verdict = if ratio >= LEAST { "at least" } else { "BELOW" };
         println!("{name:<46} {ratio:>9.2}  {verdict} {LEAST}");
     }
-    let ratio = number("/engine/nothing_matches_to_echo")?;
+    let ratio = number("/engine/nothing_matches_with_store_to_echo")?;
     println!(
         "{:<46} {ratio:>9.2}",
-        "serve with journal and store, to echo"
+        "the same, until the store has it all, to echo"
     );
     let early = number("/engine/resident_kib/after_a_round")? / 1024.0;
     let late = number("/engine/resident_kib/at_the_end")? / 1024.0;
