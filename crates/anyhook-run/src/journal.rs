@@ -99,12 +99,15 @@ impl Journal {
 
     /// Whether a line can be appended without a look at anything else.
     fn look(&self, kept: &mut Kept, path: &Path, line: u64) -> bool {
+        kept.looked = None;
+        let now = Instant::now();
         let Ok(data) = kept.file.metadata() else {
             return false;
         };
         kept.room = self.rotate_at.saturating_sub(data.len());
-        kept.looked = Some(Instant::now());
-        line <= kept.room && !is_at_rest(&data) && is_current(&data, path)
+        let is_plain = line <= kept.room && !is_at_rest(&data) && is_current(&data, path);
+        kept.looked = is_plain.then_some(now);
+        is_plain
     }
 
     fn append_to(&self, path: &Path, line: &[u8]) -> io::Result<()> {
@@ -174,6 +177,7 @@ impl Journal {
 #[derive(Debug)]
 struct Kept {
     file: Arc<File>,
+    /// When it was found to be the current one.
     looked: Option<Instant>,
     /// What may be appended to it.
     room: u64,

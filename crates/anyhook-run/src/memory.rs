@@ -20,8 +20,8 @@ use crate::surroundings::Surroundings;
 /// Some file systems count in steps of two seconds.
 const SETTLED: Duration = Duration::from_millis(2500);
 
-/// A call takes longer than that from its look to its answer, wherever it is
-/// made: who changes a hook while a call is under way cannot know what it meets.
+/// Less than `anyhook run` takes from its look to its answer: of two calls so
+/// near to each other nobody could tell which meets a change.
 const FRESH: Duration = Duration::from_millis(1);
 
 /// Places that are remembered at once.

@@ -83,6 +83,13 @@ fn a_file_that_stays_open_is_let_go_when_others_turn_it() {
     std::thread::sleep(std::time::Duration::from_millis(50));
     daemons[0].append(&record("late".to_owned(), 1)).unwrap();
     assert!(std::fs::read_to_string(&current).unwrap().contains("late"));
+    std::fs::rename(run.folder(), state.path().join("away")).unwrap();
+    std::fs::write(run.folder(), "").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    for _ in 0..2 {
+        let lost = daemons[0].append(&record("lost".to_owned(), 1));
+        assert!(lost.is_err(), "there is no place to write to");
+    }
 }
 
 #[test]
