@@ -13,12 +13,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::{env, fs};
 
 use anyhook_agents::respond::RenderOptions;
 use anyhook_agents::spec::{Blocking, Event};
 use anyhook_agents::{Adapter, Rendered};
 use anyhook_model::{Decision, HookEvent, HookResponse};
+use anyhook_testkit::Golden;
 use anyhook_testkit::oracle::{self, Action, Reaction};
 use serde_json::{Value, json};
 
@@ -195,6 +195,7 @@ fn row(rendered: &Rendered, reaction: &Reaction) -> String {
 #[test]
 fn every_answer_does_what_the_table_says() {
     let mut failures = Vec::new();
+    let mut golden = Golden::default();
     // A form that is no client has no model.
     for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
         let agent = adapter.spec.id.as_ref();
@@ -234,15 +235,7 @@ fn every_answer_does_what_the_table_says() {
             .join("agents")
             .join(agent)
             .join("cases/answers.json");
-        let made = serde_json::to_string_pretty(&table).unwrap() + "\n";
-        if env::var_os("UPDATE").is_some() {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, &made).unwrap();
-        }
-        let stated = fs::read_to_string(&path).unwrap_or_default();
-        if stated != made {
-            failures.push(format!("{agent}: cases/answers.json does not say what happens; run with UPDATE=1 and read the difference"));
-        }
+        golden.json(path, &table).unwrap();
     }
     assert!(
         failures.is_empty(),
@@ -250,6 +243,7 @@ fn every_answer_does_what_the_table_says() {
         failures.len(),
         failures.join("\n")
     );
+    golden.end();
 }
 
 /// What must hold for every agent, whatever its table says.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhook_agents::Adapter;
 use anyhook_emit::{Options, PureWorld, envelopes_with};
 use anyhook_model::HookEvent;
+use anyhook_testkit::Golden;
 use openhook::{Checker, Envelope, Report, Timestamp};
 use serde_json::{Value, json};
 
@@ -126,7 +127,7 @@ fn judged(envelopes: &[Envelope], discovery: bool, transcripts: bool) -> Report 
 #[test]
 fn every_agent_reaches_its_level() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/levels");
-    let mut wrong = Vec::new();
+    let mut golden = Golden::default();
     let mut seen = 0;
     for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
         let events = in_order(decoded(adapter));
@@ -165,23 +166,10 @@ fn every_agent_reaches_its_level() {
             "synthesize_end": synthesize_end,
         });
         let path = folder.join(format!("{}.json", adapter.spec.id));
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, serde_json::to_string_pretty(&got).unwrap() + "\n").unwrap();
-            continue;
-        }
-        let expected = fs::read_to_string(&path)
-            .ok()
-            .map(|text| serde_json::from_str::<Value>(&text).unwrap());
-        if expected.as_ref() != Some(&got) {
-            wrong.push(format!("{}: {got:#}", path.display()));
-        }
+        golden.json(path, &got).unwrap();
     }
     assert!(seen >= 3, "no captures found");
-    assert!(
-        wrong.is_empty(),
-        "run with UPDATE=1 when this is meant:\n{}",
-        wrong.join("\n")
-    );
+    golden.end();
 }
 
 /// What clients really sent for one call, before and after, belongs together,

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::{Format, Vocabulary, parse, schema};
+use anyhook_testkit::Golden;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -84,22 +85,15 @@ fn invalid_vectors_are_rejected_for_their_reason() {
 
 #[test]
 fn schemas_are_fresh() {
+    let mut golden = Golden::default();
     for (name, value) in [
         ("manifest", schema::manifest()),
         ("policy", schema::policy()),
     ] {
         let path = root().join(format!("schemas/{name}.schema.json"));
-        let text = format!("{}\n", serde_json::to_string_pretty(&value).unwrap());
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        let stored = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            stored == text,
-            "{} is stale: run the tests with UPDATE=1",
-            path.display()
-        );
+        golden.json(path, &value).unwrap();
     }
+    golden.end();
 }
 
 /// One change that may or may not make a manifest wrong.

@@ -6,13 +6,16 @@
 //! a mistake made there must not be able to hide here.
 //!
 //! [`Scratch`] is a project and a home of their own for tests that run a real
-//! binary; [`cases`] reads folders of test cases;
-//! [`whole_lines`] reads a journal while others write it.
+//! binary; [`cases`] reads folders of test cases; [`Golden`] compares what is
+//! found with what was recorded; [`whole_lines`] reads a journal while others
+//! write it.
 
 pub mod cases;
+mod golden;
 mod lines;
 pub mod oracle;
 mod scratch;
 
+pub use golden::Golden;
 pub use lines::whole_lines;
 pub use scratch::{Invocation, Ran, Scratch};

@@ -17,7 +17,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::{fs, thread};
 
-use anyhook_testkit::{Ran, Scratch, cases};
+use anyhook_testkit::{Golden, Ran, Scratch, cases};
 use serde_json::{Value, json};
 
 const ANYHOOK: &str = env!("CARGO_BIN_EXE_anyhook");
@@ -39,7 +39,7 @@ fn files_of(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
 
 #[test]
 fn each_case_is_as_expected() {
-    let mut stale = String::new();
+    let mut golden = Golden::default();
     for case in cases::read(folder()).unwrap() {
         let scratch = Scratch::new().unwrap();
         let mut stdin = "";
@@ -70,21 +70,9 @@ fn each_case_is_as_expected() {
                 let _ = write!(found, "-- {name}\n{text}");
             }
         }
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(case.path.join("expected"), &found).unwrap();
-        } else if case.files.get("expected") != Some(&found) {
-            let wanted = case.files.get("expected").cloned().unwrap_or_default();
-            let _ = writeln!(
-                stale,
-                "== {}\n-- expected\n{wanted}-- found\n{found}",
-                case.name
-            );
-        }
+        golden.text(case.path.join("expected"), &found).unwrap();
     }
-    assert!(
-        stale.is_empty(),
-        "run with UPDATE=1 if this is right:\n{stale}"
-    );
+    golden.end();
 }
 
 fn convert(scratch: &Scratch, args: &[&str], stdin: &str) -> Ran {

@@ -9,13 +9,13 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_testkit::oracle::{self, Action, Answer};
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::{Golden, Ran, Scratch};
 use serde_json::{Value, json};
 
 fn demo(scratch: &Scratch, columns: &str, arguments: &[&str]) -> Ran {
@@ -112,15 +112,9 @@ fn payloads_are_the_recorded_ones() {
     }
     assert!(found.len() + 1 >= clients().count(), "{:?}", found.keys());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/payloads.json");
-    let made = serde_json::to_string_pretty(&found).unwrap() + "\n";
-    if env::var_os("UPDATE").is_some() {
-        fs::write(&path, &made).unwrap();
-    }
-    assert_eq!(
-        fs::read_to_string(&path).unwrap(),
-        made,
-        "run with UPDATE=1"
-    );
+    let mut golden = Golden::default();
+    golden.json(path, &found).unwrap();
+    golden.end();
 }
 
 /// The first capture of a call of the shell, of the event that hooks are put at.

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use anyhook_testkit::Golden;
 use serde_json::Value;
 
 fn anyhook(folder: &Path) -> Command {
@@ -50,7 +51,7 @@ fn root() -> PathBuf {
 
 #[test]
 fn cases() {
-    let mut stale = Vec::new();
+    let mut golden = Golden::default();
     for folder in folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/validate")) {
         let file = folders(&folder)
             .into_iter()
@@ -63,23 +64,9 @@ fn cases() {
             .unwrap();
         assert_eq!(text(&output.stderr), "", "{}", folder.display());
         let found = format!("exit {}\n{}", code(&output), text(&output.stdout));
-        let expected = folder.join("expected");
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&expected, &found).unwrap();
-        }
-        let wanted = fs::read_to_string(&expected).unwrap_or_default();
-        if wanted != found {
-            stale.push(format!(
-                "== {}\n-- expected\n{wanted}\n-- found\n{found}",
-                folder.display()
-            ));
-        }
+        golden.text(folder.join("expected"), &found).unwrap();
     }
-    assert!(
-        stale.is_empty(),
-        "run with UPDATE=1 if this is right:\n{}",
-        stale.join("\n")
-    );
+    golden.end();
 }
 
 #[test]

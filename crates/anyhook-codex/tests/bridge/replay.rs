@@ -2,6 +2,7 @@
 //! the recorded ones, the answers fit, and the client sees the rest unchanged.
 
 use anyhook_model::{HookEvent, HookResponse};
+use anyhook_testkit::Golden;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
@@ -48,21 +49,10 @@ pub fn check_events(name: &str, events: &[Value]) {
         let back: HookEvent = serde_json::from_value(event.clone()).unwrap();
         assert_eq!(back.source, "codex");
     }
-    let mut text = serde_json::to_string_pretty(&found).unwrap();
-    text.push('\n');
     let path = fixtures().join("events").join(format!("{name}.json"));
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let recorded: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap_or_default())
-        .unwrap_or_default();
-    assert_eq!(
-        recorded,
-        found,
-        "{} differs; UPDATE=1 takes it over",
-        path.display()
-    );
+    let mut golden = Golden::default();
+    golden.json(path, &found).unwrap();
+    golden.end();
 }
 
 /// A message without a time got the present one, which no file can hold.

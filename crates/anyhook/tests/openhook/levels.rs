@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_model::HookEvent;
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Golden, Scratch};
 use openhook::Timestamp;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn judged(scratch: &Scratch, slug: &str, discovery: bool, transcripts: bool) -> 
 #[test]
 fn every_agent_is_a_source() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/openhook/levels");
-    let mut wrong = Vec::new();
+    let mut golden = Golden::default();
     let mut seen = 0;
     for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
         let captures = in_order(captures(adapter));
@@ -145,18 +145,8 @@ fn every_agent_is_a_source() {
             "transcripts": transcripts,
         });
         let path = folder.join(format!("{slug}.json"));
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, serde_json::to_string_pretty(&got).unwrap() + "\n").unwrap();
-            continue;
-        }
-        let expected = fs::read_to_string(&path)
-            .ok()
-            .map(|text| serde_json::from_str::<Value>(&text).unwrap());
-        if expected.as_ref() != Some(&got) {
-            wrong.push(format!("{}: {got:#}", path.display()));
-        }
+        golden.json(path, &got).unwrap();
     }
     assert!(seen >= 10, "no captures found");
-    let wrong = wrong.join("\n");
-    assert!(wrong.is_empty(), "UPDATE=1 when this is meant:\n{wrong}");
+    golden.end();
 }
