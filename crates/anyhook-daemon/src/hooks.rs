@@ -1,6 +1,7 @@
 //! `POST /hooks/{agent}`: an agent calls, hooks run, the agent is answered.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -16,6 +17,7 @@ use crate::app::App;
 use crate::body;
 use crate::host::{HookReply, HookRequest};
 use crate::refusal::Refusal;
+use crate::tail;
 use crate::wrapper::{self, Form};
 
 /// The exit code that a dispatcher should end with.
@@ -188,6 +190,9 @@ impl Call {
         let agent = self.request.agent.clone();
         let event = self.request.event.clone().unwrap_or_default();
         let failed = || Refusal::internal("the hooks could not be run");
+        if let Some(pause) = tail::pause(app.metrics.behind.load(Ordering::Relaxed)) {
+            tokio::time::sleep(pause).await;
+        }
         let reply = match at_once(app, self.request) {
             Ok(reply) => reply,
             Err(request) => {

@@ -20,6 +20,8 @@ pub(crate) struct Metrics {
     refused_connections: AtomicU64,
     pub connections: AtomicI64,
     pub streams: AtomicI64,
+    /// Bytes of the journal.
+    pub behind: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +63,7 @@ impl Metrics {
             refused_connections: AtomicU64::default(),
             connections: AtomicI64::default(),
             streams: AtomicI64::default(),
+            behind: AtomicU64::default(),
         }
     }
 
@@ -154,6 +157,13 @@ impl Metrics {
         );
         let streams = self.streams.load(Ordering::Relaxed);
         text.one("anyhook_streams", "gauge", "Open streams.", streams);
+        let behind = self.behind.load(Ordering::Relaxed);
+        text.one(
+            "anyhook_store_behind_bytes",
+            "gauge",
+            "Journal that the store does not have yet.",
+            behind,
+        );
         text.one(
             "anyhook_store_last_seq",
             "gauge",

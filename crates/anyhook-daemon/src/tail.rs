@@ -1,5 +1,6 @@
 //! The thread that carries the journal into the store, and throws away what is too old.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,6 +17,11 @@ const LOOK: Duration = Duration::from_millis(200);
 const GATHER: Duration = Duration::from_millis(25);
 const RETAIN: Duration = Duration::from_secs(10 * 60);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// Between two looks at how much is left.
+const BATCHES: usize = 16;
+/// More than that the store does not fall behind while agents come first: the journal
+/// throws its oldest files away, and what the store has not got by then it never gets.
+const BEHIND: u64 = 128 << 20;
 /// A tenth of what a thread gets that serves, where both want to run.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
@@ -104,6 +110,12 @@ impl Drop for Keeper {
     }
 }
 
+/// How long a call has to wait when the store lacks so many bytes of the journal.
+pub(crate) fn pause(behind: u64) -> Option<Duration> {
+    let over = behind.checked_sub(BEHIND).filter(|over| *over > 0)?;
+    Some(Duration::from_millis((over >> 20).clamp(1, 250)))
+}
+
 /// Agents wait for those who serve, and nobody for the store: what has been
 /// written is safe in the journal.
 #[cfg(target_os = "linux")]
@@ -124,11 +136,18 @@ fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
     loop {
         let begun = Instant::now();
         let mut rest = LOOK;
+        let mut gather = GATHER;
         if let Some(tail) = &mut tail {
-            if let Ok(done) = tail.pump(&*app.store) {
+            if let Ok((done, left)) = tail.pump_some(&*app.store, BATCHES) {
                 app.metrics.ingested(done);
+                app.metrics.behind.store(left, Ordering::Relaxed);
+                if left > 0 {
+                    (rest, gather) = (Duration::ZERO, Duration::ZERO);
+                }
             } else {
                 app.metrics.store_failed();
+                // Agents do not wait for a store that is away.
+                app.metrics.behind.store(0, Ordering::Relaxed);
                 rest = AFTER_FAILURE;
             }
         }
@@ -141,7 +160,7 @@ fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
         }
         // The first event of a quiet time is taken at once, those that follow it together.
         let call = app.nudge.wait(rest);
-        let early = GATHER.saturating_sub(begun.elapsed());
+        let early = gather.saturating_sub(begun.elapsed());
         if call == Call::Look && !early.is_zero() {
             std::thread::sleep(early);
         }
@@ -153,5 +172,20 @@ fn keep(app: &App, journal: Option<JournalSource>, retention: Retention) {
             }
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_wait_only_for_a_store_that_is_far_behind() {
+        let ms = |behind: u64| pause(behind).map(|pause| pause.as_millis());
+        assert_eq!(ms(0), None);
+        assert_eq!(ms(BEHIND), None);
+        assert_eq!(ms(BEHIND + 1), Some(1));
+        assert_eq!(ms(BEHIND + (20 << 20)), Some(20));
+        assert_eq!(ms(u64::MAX), Some(250));
     }
 }

@@ -203,7 +203,13 @@ impl Tail {
 
     /// Takes everything that is there now.
     pub fn pump(&mut self, store: &dyn Store) -> Result<Ingested> {
+        Ok(self.pump_some(store, usize::MAX)?.0)
+    }
+
+    /// Takes so many batches; says how many bytes of what is there now are left.
+    pub fn pump_some(&mut self, store: &dyn Store, mut batches: usize) -> Result<(Ingested, u64)> {
         let mut done = Ingested::default();
+        let mut left = 0;
         let files = files(&self.dir)?;
         self.known
             .retain(|key, _| files.iter().any(|file| file.key == *key));
@@ -213,6 +219,11 @@ impl Tail {
                 None => store.position(&self.source, &file.key)?,
             };
             while pos < file.len {
+                if batches == 0 {
+                    left += file.len - pos;
+                    break;
+                }
+                batches -= 1;
                 let batch = match read(&file.path, pos, self.limit) {
                     Ok(batch) => batch,
                     Err(error) if error.kind() == io::ErrorKind::NotFound => break,
@@ -242,6 +253,6 @@ impl Tail {
             }
             self.known.insert(file.key, pos);
         }
-        Ok(done)
+        Ok((done, left))
     }
 }

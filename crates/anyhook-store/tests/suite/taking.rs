@@ -117,7 +117,19 @@ pub fn rotation_and_torn_lines(opener: Opener) {
             &line(&record(&format!("n{n}"), n)),
         );
     }
-    assert_eq!(Tail::new(dir.path(), "m").pump(&*store).unwrap().new, 40);
+    let limit = BatchLimit {
+        lines: 15,
+        ..BatchLimit::default()
+    };
+    let mut tail = Tail::new(dir.path(), "m").with_limit(limit);
+    let size = std::fs::metadata(dir.path().join("events.jsonl"))
+        .unwrap()
+        .len();
+    let (some, left) = tail.pump_some(&*store, 1).unwrap();
+    assert_eq!(some.new, 15);
+    assert!((1..size).contains(&left), "{left} of {size}");
+    let (rest, left) = tail.pump_some(&*store, 9).unwrap();
+    assert_eq!((rest.new, left), (25, 0));
 }
 
 pub fn a_failed_batch_leaves_nothing(opener: Opener) {
