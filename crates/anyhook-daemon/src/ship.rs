@@ -92,15 +92,7 @@ impl Ship {
             let mut pos = positions.get(&file.key).copied().unwrap_or_default();
             let mut limit = self.batch;
             while pos < file.len {
-                let batch = match journal::read(&file.path, pos, limit) {
-                    Ok(batch) => batch,
-                    // Rotated since; the next round finds it under its new name.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                    Err(source) => {
-                        let path = file.path.clone();
-                        return Err(StoreError::Journal { path, source }.into());
-                    }
-                };
+                let batch = file.read(pos, limit)?;
                 if batch.end == pos {
                     break;
                 }

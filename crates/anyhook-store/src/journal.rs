@@ -3,6 +3,8 @@
 //! A file is known by its inode and its first line: rotation renames it without
 //! changing either, and a new file that takes over an old inode begins with another
 //! record. A line without its line feed is still being written and is left alone.
+//! A name may lead to another file a moment later, so a file is read by the handle
+//! that it was recognised by.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -37,12 +39,14 @@ impl Default for BatchLimit {
     }
 }
 
-/// One file of the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One file of the journal, open.
+#[derive(Debug)]
 pub struct JournalFile {
+    /// Where it was found.
     pub path: PathBuf,
     pub key: String,
     pub len: u64,
+    file: File,
 }
 
 /// Whole lines of one file.
@@ -61,6 +65,8 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
         path: dir.to_owned(),
         source,
     };
+    // Before the list is made: when it is renamed meanwhile, the list has it.
+    let current = JournalFile::open(dir.join(CURRENT))?;
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,39 +76,57 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
     for entry in entries {
         let name = entry.map_err(failed)?.file_name();
         if let Some(name) = name.to_str()
-            && (name == CURRENT || (name.starts_with(ROTATED_PREFIX) && name.ends_with(SUFFIX)))
+            && name.starts_with(ROTATED_PREFIX)
+            && name.ends_with(SUFFIX)
         {
             names.push(name.to_owned());
         }
     }
-    names.sort_by_key(|name| (name == CURRENT, name.clone()));
+    names.sort();
     let mut found = Vec::new();
     for name in names {
-        let path = dir.join(name);
-        match identify(&path) {
-            Ok(Some((key, len))) => found.push(JournalFile { path, key, len }),
-            Ok(None) => {}
-            // Rotated away or deleted since it was listed: the next round sees it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(StoreError::Journal { path, source }),
-        }
+        found.extend(JournalFile::open(dir.join(name))?);
     }
+    let is_new = |file: &JournalFile| found.iter().all(|other| other.key != file.key);
+    let current = current.filter(is_new);
+    found.extend(current);
     Ok(found)
 }
 
-/// `None` while there is no whole line yet.
-fn identify(path: &Path) -> io::Result<Option<(String, u64)>> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let mut first = Vec::new();
-    BufReader::new(file)
-        .take(FIRST_LINE_MAX)
-        .read_until(b'\n', &mut first)?;
-    if first.last() != Some(&b'\n') && (first.len() as u64) < FIRST_LINE_MAX {
-        return Ok(None);
+impl JournalFile {
+    /// `None` while there is no whole line yet, and when it is gone.
+    fn open(path: PathBuf) -> Result<Option<Self>> {
+        Self::identify(&path).or_else(|source| match source.kind() {
+            io::ErrorKind::NotFound => Ok(None),
+            _ => Err(StoreError::Journal { path, source }),
+        })
     }
-    let key = format!("{}:{:016x}", inode(&metadata), fnv1a(&first));
-    Ok(Some((key, metadata.len())))
+
+    fn identify(path: &Path) -> io::Result<Option<Self>> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let mut first = Vec::new();
+        BufReader::new(&file)
+            .take(FIRST_LINE_MAX)
+            .read_until(b'\n', &mut first)?;
+        if first.last() != Some(&b'\n') && (first.len() as u64) < FIRST_LINE_MAX {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            key: format!("{}:{:016x}", inode(&metadata), fnv1a(&first)),
+            len: metadata.len(),
+            path: path.to_owned(),
+            file,
+        }))
+    }
+
+    /// Whole lines from `from` on.
+    pub fn read(&self, from: u64, limit: BatchLimit) -> Result<Lines> {
+        read(&self.file, from, limit).map_err(|source| StoreError::Journal {
+            path: self.path.clone(),
+            source,
+        })
+    }
 }
 
 /// The key is stored, so the hash must be the same in every build.
@@ -123,9 +147,7 @@ fn inode(_: &std::fs::Metadata) -> String {
     "-".to_owned()
 }
 
-/// Whole lines from `from` on.
-pub fn read(path: &Path, from: u64, limit: BatchLimit) -> io::Result<Lines> {
-    let mut file = File::open(path)?;
+fn read(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<Lines> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(256 * 1024, file);
     let mut batch = Lines {
@@ -224,16 +246,7 @@ impl Tail {
                     break;
                 }
                 batches -= 1;
-                let batch = match read(&file.path, pos, self.limit) {
-                    Ok(batch) => batch,
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                    Err(source) => {
-                        return Err(StoreError::Journal {
-                            path: file.path,
-                            source,
-                        });
-                    }
-                };
+                let batch = file.read(pos, self.limit)?;
                 if batch.end == pos {
                     break;
                 }
@@ -254,5 +267,30 @@ impl Tail {
             self.known.insert(file.key, pos);
         }
         Ok((done, left))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_renamed_while_it_is_read_stays_the_same() -> std::io::Result<()> {
+        let list = |dir: &Path| files(dir).map_err(io::Error::other);
+        let dir = tempfile::tempdir()?;
+        let current = dir.path().join(CURRENT);
+        std::fs::write(&current, "old 1\nold 2\n")?;
+        let found = list(dir.path())?;
+        std::fs::rename(&current, dir.path().join("events-1.jsonl"))?;
+        std::fs::write(&current, "new 1\nnew 2\n")?;
+        let read = found.iter().map(|file| file.read(6, BatchLimit::default()));
+        let lines: Vec<String> = read
+            .flat_map(|read| read.unwrap_or_default().lines)
+            .collect();
+        assert_eq!(lines, ["old 2"]);
+        let names: Vec<String> = list(dir.path())?.into_iter().map(|file| file.key).collect();
+        assert_eq!(names.len(), 2);
+        assert_eq!(names.first(), found.first().map(|file| &file.key));
+        Ok(())
     }
 }

@@ -3,10 +3,9 @@
 //! Answers what [`Store`](crate::Store) answers. Keeps nothing.
 
 use std::collections::{HashMap, VecDeque};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Result, StoreError};
+use crate::error::Result;
 use crate::journal::{self, BatchLimit, JournalFile};
 use crate::query::{EventFilter, Stats};
 use crate::row::EventRow;
@@ -117,15 +116,7 @@ impl Follow {
 fn rows(file: &JournalFile, from: u64, mut take: impl FnMut(EventRow)) -> Result<u64> {
     let mut at = from;
     loop {
-        let batch = match journal::read(&file.path, at, BatchLimit::default()) {
-            Ok(batch) => batch,
-            // Rotated or pruned since it was listed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(at),
-            Err(source) => {
-                let path = file.path.clone();
-                return Err(StoreError::Journal { path, source });
-            }
-        };
+        let batch = file.read(at, BatchLimit::default())?;
         batch
             .lines
             .iter()
