@@ -14,15 +14,24 @@ use serde::ser::{
 
 use super::{cut, is_secret_name, is_worth_hiding, mark, name_kind, text};
 
-/// What a text says that has a name of a secret.
+/// What kind of secret a text is, when its name says that it is one.
 type Kind = Option<&'static str>;
 
 /// What a value is for, where it stands.
 #[derive(Clone, Copy)]
 enum Role<'a> {
     Value(Kind),
-    /// The name of a value; tells what kind of secret that is.
+    /// The name of a value; tells what kind of secret that one is.
     Name(&'a Cell<Kind>),
+}
+
+impl Role<'_> {
+    fn kind(self) -> Kind {
+        match self {
+            Role::Value(kind) => kind,
+            Role::Name(_) => None,
+        }
+    }
 }
 
 /// A value that is written without its secrets.
@@ -56,15 +65,6 @@ impl<T: Serialize + ?Sized> Serialize for Clean<'_, T> {
 struct Cleaning<'a, S> {
     out: S,
     role: Role<'a>,
-}
-
-impl Role<'_> {
-    fn kind(self) -> Kind {
-        match self {
-            Role::Value(kind) => kind,
-            Role::Name(_) => None,
-        }
-    }
 }
 
 macro_rules! as_it_is {
