@@ -247,7 +247,8 @@ impl Decoder<'_> {
         let spec = &self.config.handler;
         handler.is_object()
             && spec.type_at.as_deref().is_none_or(|at| {
-                pointer::get(handler, at).is_none_or(|written| {
+                // A `null` is a type that nobody knows, not a type that is missing.
+                pointer::find(handler, at).is_none_or(|written| {
                     spec.types.iter().any(|(kind, native)| {
                         written == native.as_ref() && HandlerKind::parse(kind).is_some()
                     })
