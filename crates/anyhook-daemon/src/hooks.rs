@@ -71,7 +71,8 @@ pub(crate) async fn call(
     })?;
     let caller = Caller::of(request.headers());
     let bytes = body::json_bytes(request, &app.limits).await?;
-    let call = if !is_plain(&bytes) && is_wrapped(&bytes)? {
+    let is_plain = is_plain(&bytes);
+    let call = if !is_plain && is_wrapped(&bytes)? {
         wrapped(app, slug, name, &bytes)?
     } else {
         Call {
@@ -82,6 +83,7 @@ pub(crate) async fn call(
                 ..HookRequest::default()
             },
             form: None,
+            is_read: !is_plain,
         }
     };
     call.of(caller).answer(app, begun).await
@@ -165,6 +167,8 @@ fn wrapped(app: &App, slug: String, name: &str, bytes: &[u8]) -> Result<Call, Re
 struct Call {
     request: HookRequest,
     form: Option<Form>,
+    /// The payload is known to be a JSON object.
+    is_read: bool,
 }
 
 impl Call {
@@ -177,6 +181,7 @@ impl Call {
                 ..HookRequest::default()
             },
             form,
+            is_read: true,
         }
     }
 
@@ -196,8 +201,9 @@ impl Call {
         let reply = match at_once(app, self.request) {
             Ok(reply) => reply,
             Err(request) => {
-                // Who has read it has not refused it; nobody else has looked.
-                is_wrapped(&request.payload)?;
+                if !self.is_read {
+                    is_wrapped(&request.payload)?;
+                }
                 let slots = app.hook_slots.clone();
                 let slot = slots.acquire_owned().await.map_err(|_| failed())?;
                 let shared = app.clone();

@@ -8,6 +8,7 @@
 )]
 
 use corpus::corpus;
+use mutate::mutations;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/checks/corpus.rs"]
@@ -16,27 +17,8 @@ mod corpus;
 mod manifest;
 #[path = "../../../fuzz/checks/matcher.rs"]
 mod matcher;
-
-/// Cuts, repeats, and overwrites.
-fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
-    let edit = (
-        any::<u16>(),
-        any::<u16>(),
-        proptest::collection::vec(any::<u8>(), 0..6),
-    );
-    let edits = proptest::collection::vec(edit, 1..5);
-    (proptest::sample::select(seeds), edits).prop_map(|(mut data, edits)| {
-        for (at, length, bytes) in edits {
-            let at = usize::from(at) % (data.len() + 1);
-            let end = (at + usize::from(length) % 40).min(data.len());
-            let cut: Vec<u8> = data.splice(at..end, bytes).collect();
-            if length % 3 == 0 {
-                data.extend(cut);
-            }
-        }
-        data
-    })
-}
+#[path = "../../../fuzz/checks/mutate.rs"]
+mod mutate;
 
 #[test]
 fn the_corpora_pass() {

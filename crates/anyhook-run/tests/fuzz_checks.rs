@@ -9,10 +9,13 @@
 )]
 
 use corpus::corpus;
+use mutate::mutations;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/checks/corpus.rs"]
 mod corpus;
+#[path = "../../../fuzz/checks/mutate.rs"]
+mod mutate;
 #[path = "../../../fuzz/checks/redact.rs"]
 mod redact;
 
@@ -26,14 +29,8 @@ fn the_corpus_passes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Cuts, and overwrites.
     #[test]
-    fn mutated(mut data in prop::sample::select(corpus("redact")), edits in prop::collection::vec((any::<u16>(), 0_usize..40, prop::collection::vec(any::<u8>(), 0..6)), 1..5)) {
-        for (at, length, bytes) in edits {
-            let at = usize::from(at) % (data.len() + 1);
-            let end = (at + length).min(data.len());
-            data.splice(at..end, bytes);
-        }
+    fn mutated(data in mutations(corpus("redact"))) {
         redact::check(&data);
     }
 

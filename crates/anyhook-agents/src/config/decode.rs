@@ -242,18 +242,23 @@ impl Decoder<'_> {
             .map_or_else(|| event.to_owned(), |(native, _)| native.to_string())
     }
 
-    /// Whether a handler is of a type that has a canonical form.
-    fn reads(&self, handler: &Value) -> bool {
+    /// What a handler is, and whether it says so, where it can; `None` when it
+    /// is of a type that has no canonical form. A `null` is such a type.
+    fn kind(&self, handler: &Value) -> Option<(HandlerKind, Option<bool>)> {
         let spec = &self.config.handler;
-        handler.is_object()
-            && spec.type_at.as_deref().is_none_or(|at| {
-                // A `null` is a type that nobody knows, not a type that is missing.
-                pointer::find(handler, at).is_none_or(|written| {
-                    spec.types.iter().any(|(kind, native)| {
-                        written == native.as_ref() && HandlerKind::parse(kind).is_some()
-                    })
-                })
-            })
+        let Some(at) = &spec.type_at else {
+            return Some((HandlerKind::Command, None));
+        };
+        let Some(written) = pointer::find(handler, at) else {
+            return Some((HandlerKind::Command, Some(false)));
+        };
+        let mut types = spec.types.iter();
+        let (kind, _) = types.find(|(_, native)| written == native.as_ref())?;
+        Some((HandlerKind::parse(kind)?, Some(true)))
+    }
+
+    fn reads(&self, handler: &Value) -> bool {
+        handler.is_object() && self.kind(handler).is_some()
     }
 
     /// One handler of a group that has others.
@@ -297,26 +302,7 @@ impl Decoder<'_> {
         let adapter = self.adapter;
         let spec = adapter.event_by_native(native);
         let mut rest = Value::Object(entry.handler.clone());
-        let mut typed = None;
-        let kind = match &self.config.handler.type_at {
-            None => Some(HandlerKind::Command),
-            Some(at) => match pointer::take(&mut rest, at) {
-                None => {
-                    typed = Some(false);
-                    Some(HandlerKind::Command)
-                }
-                Some(Value::String(written)) => {
-                    typed = Some(true);
-                    let types = &self.config.handler.types;
-                    types
-                        .iter()
-                        .find(|(_, native)| **native == written)
-                        .and_then(|(kind, _)| HandlerKind::parse(kind))
-                }
-                Some(_) => None,
-            },
-        };
-        let Some(kind) = kind else {
+        let Some((kind, typed)) = self.kind(&rest) else {
             let whole = entry.group.unwrap_or(entry.handler).clone();
             self.skip(
                 entry.event,
@@ -326,6 +312,9 @@ impl Decoder<'_> {
             );
             return;
         };
+        if let Some(at) = &self.config.handler.type_at {
+            pointer::take(&mut rest, at);
+        }
         let mut data = Map::new();
         let written = self.config.handler.write_type || kind != HandlerKind::Command;
         if let Some(typed) = typed.filter(|typed| *typed != written) {
