@@ -1,15 +1,18 @@
 //! Finds the agents: every folder of `agents/` with an `agent.toml` is one.
 //!
 //! A table that does not fit `src/spec.rs` stops the build with its file and
-//! line. What comes out is one compact form per agent and a list of the
-//! `quirks.rs` that some of them have.
+//! line. The output is each table in compact form and a list of the agents with
+//! their `quirks.rs`.
 
+#![allow(
+    unreachable_pub,
+    reason = "shares modules with the crate, where they are public"
+)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    clippy::print_stderr,
     reason = "a build script reports by failing"
 )]
 
@@ -17,6 +20,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, process};
 
+#[path = "build/agent_toml.rs"]
+mod agent_toml;
 #[path = "src/spec.rs"]
 #[allow(dead_code, reason = "the build only reads and writes the structs")]
 mod spec;
@@ -25,6 +30,7 @@ fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").unwrap();
     let agents = Path::new(&root).join("agents");
     println!("cargo::rerun-if-changed={}", agents.display());
+    println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=src/spec.rs");
     println!("cargo::rerun-if-changed=src/spec");
 
@@ -36,27 +42,36 @@ fn main() {
     slugs.sort();
 
     let out = env::var("OUT_DIR").unwrap();
-    let mut list = String::from("pub(crate) static RAW: &[Raw] = &[\n");
+    let mut list = format!(
+        "pub(crate) static AGENTS: [CompiledAgent; {}] = [\n",
+        slugs.len()
+    );
     let mut modules = String::new();
+    let mut roots: Vec<String> = Vec::new();
     for slug in &slugs {
         let path = agents.join(slug).join("agent.toml");
         println!("cargo::rerun-if-changed={}", path.display());
         let text = fs::read_to_string(&path).unwrap();
-        let agent: spec::Agent = toml::from_str(&text).unwrap_or_else(|error| {
-            let line = error.span().map_or(1, |span| {
-                text.get(..span.start)
-                    .unwrap_or_default()
-                    .matches('\n')
-                    .count()
-                    + 1
-            });
-            eprintln!("agents/{slug}/agent.toml:{line}: {}", error.message());
+        let file = format!("agents/{slug}/agent.toml");
+        let agent = agent_toml::parse(&file, &text).unwrap_or_else(|message| {
+            println!("cargo::error={message}");
             process::exit(1);
         });
         assert_eq!(
             &agent.id, slug,
             "agents/{slug}/agent.toml: `id` must be the folder's name"
         );
+        let is_document = !matches!(
+            agent.config.shape,
+            spec::ConfigShape::Scripts | spec::ConfigShape::Plugin
+        );
+        for file in &agent.files {
+            assert!(
+                file.format.is_some() || !is_document,
+                "agents/{slug}/agent.toml: the file `{}` needs a `format`",
+                file.path
+            );
+        }
         let keep = |name: &str, bytes: Vec<u8>| {
             let path = Path::new(&out).join(format!("{slug}.{name}"));
             fs::write(&path, bytes).unwrap();
@@ -65,18 +80,28 @@ fn main() {
         let whole = keep("whole", postcard::to_allocvec(&agent).unwrap());
         let for_run = agent.clone().for_run();
         let run = keep("run", postcard::to_allocvec(&for_run).unwrap());
-        let (core, parts) = for_run.apart();
+        let (core, parts) = for_run.split_events();
         let core = keep("core", postcard::to_allocvec(&core).unwrap());
         let mut events = String::new();
         for (index, part) in parts.iter().enumerate() {
             let bytes = keep(&index.to_string(), postcard::to_allocvec(part).unwrap());
             let event = &part.0;
-            let names: Vec<String> = std::iter::once(&event.native)
-                .chain(&event.payload_name)
-                .chain(&event.aliases)
-                .map(|name| format!("{name:?}"))
-                .collect();
-            write!(events, "(&[{}], {bytes}), ", names.join(", ")).unwrap();
+            let others = event.payload_name.iter().chain(&event.aliases);
+            let names: Vec<_> = std::iter::once(&event.native).chain(others).collect();
+            write!(
+                events,
+                "CompiledEvent {{ names: &{names:?}, part: LazyTable::new({bytes}) }}, "
+            )
+            .unwrap();
+        }
+        // If the working directory is the first of a list, the list has the
+        // workspace's roots.
+        let event_rows = agent.events.iter().flat_map(|event| &event.rows);
+        let rows = agent.payload.rows.values().flatten().chain(event_rows);
+        for row in rows.filter(|row| row.to == "cwd" && row.codec == spec::Codec::First) {
+            if !roots.iter().any(|root| *root == row.at) {
+                roots.push(row.at.to_string());
+            }
         }
         let event_at = agent.payload.event_at.as_deref().unwrap_or_default();
 
@@ -94,28 +119,24 @@ fn main() {
         } else {
             "&crate::quirks::NoQuirks".to_owned()
         };
-        let aliases: Vec<String> = agent
-            .aliases
-            .iter()
-            .map(|alias| format!("{alias:?}"))
-            .collect();
-        let paths: Vec<String> = agent
-            .files
-            .iter()
-            .map(|file| format!("{:?}", file.path))
-            .collect();
+        let aliases = &agent.aliases;
+        let paths: Vec<_> = agent.files.iter().map(|file| &file.path).collect();
         writeln!(
             list,
-            "Raw {{ slug: {slug:?}, aliases: &[{}], paths: &[{}], whole: {whole}, run: {run}, core: {core}, events: &[{events}], event_at: {event_at:?}, quirks: {quirks} }},",
-            aliases.join(", "),
-            paths.join(", "),
+            "CompiledAgent {{ slug: {slug:?}, aliases: &{aliases:?}, paths: &{paths:?}, whole: LazyTable::new({whole}), run: LazyTable::new({run}), core: {core}, events: {{ static EVENTS: [CompiledEvent; {}] = [{events}]; &EVENTS }}, event_at: {event_at:?}, quirks: {quirks} }},",
+            parts.len(),
         )
         .unwrap();
     }
     list.push_str("];\n");
+    writeln!(
+        list,
+        "pub(crate) static WORKSPACE_ROOTS: &[&str] = &{roots:?};"
+    )
+    .unwrap();
     fs::write(
         Path::new(&out).join("agents.rs"),
-        format!("use crate::Raw;\n{modules}\n{list}"),
+        format!("use crate::{{CompiledAgent, CompiledEvent, LazyTable}};\n{modules}\n{list}"),
     )
     .unwrap();
 }

@@ -8,10 +8,12 @@ use std::{env, fs, process};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+/// The rows of a registry file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Events {
-    event: Vec<Event>,
+struct Registry<T> {
+    #[serde(alias = "event", alias = "tool", alias = "capability", alias = "level")]
+    rows: Vec<T>,
 }
 
 #[derive(Deserialize)]
@@ -25,6 +27,9 @@ struct Event {
     unified: Option<String>,
     #[serde(default)]
     also: Vec<String>,
+    #[serde(default)]
+    aliases: Vec<String>,
+    subject: Option<String>,
     description: String,
 }
 
@@ -46,22 +51,10 @@ enum Blocking {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tools {
-    tool: Vec<Tool>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Tool {
     name: String,
     description: String,
     input: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Capabilities {
-    capability: Vec<Capability>,
 }
 
 #[derive(Deserialize)]
@@ -79,12 +72,6 @@ enum Strategy {
     Block,
     Warn,
     Exclude,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Levels {
-    level: Vec<Level>,
 }
 
 #[derive(Deserialize)]
@@ -110,9 +97,9 @@ fn generate() -> Result<(), String> {
     };
 
     line("pub static EVENTS: &[Event] = &[".into());
-    for event in read::<Events>("registry/events.toml")?.event {
+    for event in load_rows::<Event>("registry/events.toml")? {
         line(format!(
-            "Event {{ name: {:?}, tier: Tier::{:?}, category: {:?}, blocking: Semantic::{:?}, tool: {}, unified: {:?}, also: &{:?}, description: {:?} }},",
+            "Event {{ name: {:?}, tier: Tier::{:?}, category: {:?}, blocking: Semantic::{:?}, tool: {}, unified: {:?}, also: &{:?}, aliases: &{:?}, subject: {:?}, description: {:?} }},",
             event.name,
             event.tier,
             event.category,
@@ -120,25 +107,27 @@ fn generate() -> Result<(), String> {
             event.tool,
             event.unified,
             event.also,
+            event.aliases,
+            event.subject,
             event.description,
         ));
     }
     line("];\npub static TOOLS: &[Tool] = &[".into());
-    for tool in read::<Tools>("registry/tools.toml")?.tool {
+    for tool in load_rows::<Tool>("registry/tools.toml")? {
         line(format!(
             "Tool {{ name: {:?}, description: {:?}, input: &{:?} }},",
             tool.name, tool.description, tool.input,
         ));
     }
     line("];\npub static CAPABILITIES: &[Capability] = &[".into());
-    for capability in read::<Capabilities>("registry/capabilities.toml")?.capability {
+    for capability in load_rows::<Capability>("registry/capabilities.toml")? {
         line(format!(
             "Capability {{ name: {:?}, description: {:?}, inference: {:?}, default: Strategy::{:?} }},",
             capability.name, capability.description, capability.inference, capability.default,
         ));
     }
     line("];\npub static LEVELS: &[Level] = &[".into());
-    for level in read::<Levels>("registry/levels.toml")?.level {
+    for level in load_rows::<Level>("registry/levels.toml")? {
         line(format!(
             "Level {{ name: {:?}, requires: &{:?} }},",
             level.name, level.requires,
@@ -150,9 +139,10 @@ fn generate() -> Result<(), String> {
     fs::write(Path::new(&folder).join("registry.rs"), out).map_err(|error| error.to_string())
 }
 
-fn read<T: DeserializeOwned>(path: &str) -> Result<T, String> {
+fn load_rows<T: DeserializeOwned>(path: &str) -> Result<Vec<T>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    toml::from_str(&text).map_err(|error| {
+    let registry: Result<Registry<T>, _> = toml::from_str(&text);
+    registry.map(|registry| registry.rows).map_err(|error| {
         let line = error
             .span()
             .and_then(|span| text.get(..span.start))

@@ -1,20 +1,20 @@
-//! anyhook in a session: the program under test, how it is put into a client and taken out, and its journal.
+//! anyhook in a session: the program under test, installing it into a client and removing it, and its journal.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhook_model::Record;
 use tempfile::TempDir;
 
+use crate::command::{run_for_all_output, run_to_success};
 use crate::error::{AtPath, Error, Result};
 use crate::expect::{Replace, ReplaceIn};
-use crate::scratch::Scratch;
+use crate::sandbox::Sandbox;
 use crate::session::Outcome;
 
-/// A folder with nothing in it but `anyhook`: a copy, so that a build beside us does not change it under our hands.
+/// A folder with a copy of `anyhook` and nothing else; a build that runs meanwhile cannot change it.
 #[derive(Debug)]
 pub struct Program {
     folder: TempDir,
@@ -22,23 +22,36 @@ pub struct Program {
 
 impl Program {
     pub fn copy_of(binary: &Path) -> Result<Program> {
-        let folder = folder()?;
+        let folder = create_program_folder()?;
         let copy = folder.path().join("anyhook");
         fs::copy(binary, &copy).at("copy", binary)?;
         Ok(Program { folder })
     }
 
-    /// The same program behind a script that changes its answers.
-    pub fn lying(&self, lie: &Replace) -> Result<Program> {
+    /// The same program behind a script that alters its answers.
+    pub fn with_altered_answers(&self, replacement: &Replace) -> Result<Program> {
         let real = self.folder.path().join("anyhook");
-        let folder = folder()?;
-        let script = folder.path().join("anyhook");
-        let text = format!(
+        Program::from_script(&format!(
             "#!/bin/sh\nanswer=$('{}' \"$@\")\ncode=$?\nprintf '%s\\n' \"$answer\" | sed 's/{}/{}/g'\nexit $code\n",
             real.display(),
-            lie.from,
-            lie.to
-        );
+            replacement.from,
+            replacement.to
+        ))
+    }
+
+    /// The same program, which lets the daemon at `$E2E_SERVER` run the hooks: the installation writes
+    /// entries without a daemon, and a client may want changed entries to be reviewed.
+    pub fn with_server(&self) -> Result<Program> {
+        let real = self.folder.path().join("anyhook");
+        Program::from_script(&format!(
+            "#!/bin/sh\ncase $1 in run) set -- \"$@\" --server \"$E2E_SERVER\" ;; esac\nexec '{}' \"$@\"\n",
+            real.display()
+        ))
+    }
+
+    fn from_script(text: &str) -> Result<Program> {
+        let folder = create_program_folder()?;
+        let script = folder.path().join("anyhook");
         fs::write(&script, text).at("write", &script)?;
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
             .at("make executable", script)?;
@@ -51,60 +64,49 @@ impl Program {
     }
 }
 
-fn folder() -> Result<TempDir> {
+fn create_program_folder() -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix("anyhook-e2e-program-")
         .tempdir()
         .at("create a folder in", std::env::temp_dir())
 }
 
-/// The environment of every session that has anyhook: nothing of the machine's own.
-pub fn env() -> [(&'static str, &'static str); 1] {
+/// Variables for every session with anyhook: no managed hooks of this machine.
+pub fn session_env() -> [(&'static str, &'static str); 1] {
     [("ANYHOOK_MANAGED_DIR", "@home@/.no-managed-hooks")]
 }
 
-/// Trusts the project's hooks and puts the bridge in place.
-pub fn install(scratch: &Scratch, agent: &str, scope: &str, args: &[String]) -> Result<()> {
-    anyhook(scratch, &["trust", "--yes"])?;
+/// Trusts the project's hooks and installs the bridge.
+pub fn install(sandbox: &Sandbox, agent: &str, scope: &str, args: &[String]) -> Result<()> {
+    run_anyhook(sandbox, &["trust", "--yes"])?;
+    install_only(sandbox, agent, scope, args).map(drop)
+}
+
+/// Installs the bridge; what that printed.
+pub fn install_only(
+    sandbox: &Sandbox,
+    agent: &str,
+    scope: &str,
+    args: &[String],
+) -> Result<String> {
     let mut words = vec!["install", "--agent", agent, "--scope", scope, "--yes"];
     words.extend(args.iter().map(String::as_str));
-    anyhook(scratch, &words).map(drop)
+    run_for_all_output(sandbox.command("anyhook").args(&words))
 }
 
-pub fn uninstall(scratch: &Scratch, agent: &str, scope: &str) -> Result<()> {
+pub fn uninstall(sandbox: &Sandbox, agent: &str, scope: &str) -> Result<()> {
     let words = ["uninstall", "--agent", agent, "--scope", scope, "--yes"];
-    anyhook(scratch, &words).map(drop)
+    run_anyhook(sandbox, &words).map(drop)
 }
 
-/// Runs anyhook in the project; its standard output, if it says that all is well.
-pub fn anyhook(scratch: &Scratch, words: &[&str]) -> Result<String> {
-    succeed(scratch.command("anyhook").args(words))
-}
-
-fn succeed(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let done = command.output().map_err(|source| Error::Start {
-        program: program.clone(),
-        source,
-    })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if done.status.success() {
-        return Ok(text(&done.stdout));
-    }
-    let words: Vec<String> = command
-        .get_args()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
-    Err(Error::Command {
-        command: format!("{program} {}", words.join(" ")),
-        status: done.status.to_string(),
-        output: format!("{}{}", text(&done.stdout), text(&done.stderr)),
-    })
+/// Runs anyhook in the project; its standard output if it succeeds.
+pub fn run_anyhook(sandbox: &Sandbox, words: &[&str]) -> Result<String> {
+    run_to_success(sandbox.command("anyhook").args(words))
 }
 
 /// Breaks a file that was installed.
-pub fn damage(scratch: &Scratch, damage: &ReplaceIn) -> Result<()> {
-    let path = scratch.project.join(&damage.file);
+pub fn damage_installed_file(sandbox: &Sandbox, damage: &ReplaceIn) -> Result<()> {
+    let path = sandbox.project.join(&damage.file);
     let text = fs::read_to_string(&path).at("read", &path)?;
     let broken = text.replace(&damage.from, &damage.to);
     if broken == text {
@@ -116,15 +118,15 @@ pub fn damage(scratch: &Scratch, damage: &ReplaceIn) -> Result<()> {
     fs::write(&path, broken).at("write", path)
 }
 
-/// Where the bridge keeps what it remembers.
-const STATE: &str = ".local/state/anyhook";
+/// The state folder of anyhook, below HOME.
+const STATE_FOLDER: &str = ".local/state/anyhook";
 
 /// Every record of the session's journal, in order.
-pub fn journal(outcome: &Outcome) -> Result<Vec<Record>> {
+pub fn read_journal(outcome: &Outcome) -> Result<Vec<Record>> {
     let path = outcome
-        .scratch
+        .sandbox
         .home
-        .join(STATE)
+        .join(STATE_FOLDER)
         .join("journal/events.jsonl");
     let Ok(text) = fs::read_to_string(&path) else {
         return Ok(Vec::new());
@@ -140,11 +142,11 @@ pub fn journal(outcome: &Outcome) -> Result<Vec<Record>> {
         .collect()
 }
 
-/// Every file and folder of HOME and project, but what anyhook keeps for itself.
-pub fn snapshot(scratch: &Scratch) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>> {
+/// Every file and folder of HOME and project, without the state of anyhook.
+pub fn snapshot(sandbox: &Sandbox) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>> {
     let mut found = BTreeMap::new();
-    let mut folders = vec![scratch.home.clone(), scratch.project.clone()];
-    let own = scratch.home.join(STATE);
+    let mut folders = vec![sandbox.home.clone(), sandbox.project.clone()];
+    let own = sandbox.home.join(STATE_FOLDER);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).at("list", &folder)? {
             let path = entry.at("list", &folder)?.path();
@@ -152,7 +154,7 @@ pub fn snapshot(scratch: &Scratch) -> Result<BTreeMap<PathBuf, Option<Vec<u8>>>>
                 continue;
             }
             if path.is_dir() {
-                // The folders that lead to our own state are ours as well.
+                // anyhook creates the folders above its state as well.
                 if !own.starts_with(&path) {
                     found.insert(path.clone(), None);
                 }

@@ -1,5 +1,5 @@
-//! The cache of installed clients: npm packages, each version in a folder of its own, outside the checkout.
-//! It may run npm and write below the cache folder, nothing else.
+//! The cache of installed clients: npm packages, one folder per version, outside the checkout.
+//! It runs npm and writes below the cache folder, nothing else.
 
 use std::env;
 use std::fs;
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::client::{Client, Package};
+use crate::command::run_to_success;
 use crate::error::{AtPath, Error, Result};
 
-/// Written when npm has finished, so that an interrupted installation is never taken for a whole one.
-const DONE: &str = ".installed";
+/// Written when npm has finished, so that an interrupted installation is not mistaken for a complete one.
+const INSTALLED_MARKER: &str = ".installed";
 
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -40,27 +41,29 @@ impl Cache {
         &self.root
     }
 
-    /// A folder that a client's sessions share, for what it would otherwise unpack anew each time.
-    pub fn shared(&self, slug: &str) -> Result<PathBuf> {
+    /// A folder that a client's sessions share, for what it would otherwise unpack every time.
+    pub fn shared_folder(&self, slug: &str) -> Result<PathBuf> {
         let folder = self.root.join("shared").join(slug);
         fs::create_dir_all(&folder).at("create", &folder)?;
         Ok(folder)
     }
 
-    /// Where a package is, or would be.
-    pub fn folder(&self, package: &Package) -> PathBuf {
+    /// The folder of a package, whether or not it is installed.
+    pub fn package_folder(&self, package: &Package) -> PathBuf {
         let name = package.npm.trim_start_matches('@').replace('/', "+");
         self.root.join(format!("{name}@{}", package.version))
     }
 
-    pub fn has(&self, package: &Package) -> bool {
-        self.folder(package).join(DONE).is_file()
+    pub fn is_installed(&self, package: &Package) -> bool {
+        self.package_folder(package)
+            .join(INSTALLED_MARKER)
+            .is_file()
     }
 
-    /// Installs a package unless it is there; returns its folder.
+    /// Installs a package unless it is installed; returns its folder.
     pub fn install(&self, package: &Package) -> Result<PathBuf> {
-        let folder = self.folder(package);
-        if self.has(package) {
+        let folder = self.package_folder(package);
+        if self.is_installed(package) {
             return Ok(folder);
         }
         if folder.exists() {
@@ -78,51 +81,38 @@ impl Cache {
         ])
         .arg(&folder)
         .arg(&spec);
-        output_of(npm)?;
-        let done = folder.join(DONE);
+        run_to_success(&mut npm)?;
+        let done = folder.join(INSTALLED_MARKER);
         fs::write(&done, spec).at("write", done)?;
         Ok(folder)
     }
 
-    /// Installs what a client needs: its package, and Node.js when it asks for ours.
+    /// Installs what a client needs: its package, and the pinned Node.js if it uses that.
     pub fn install_client(&self, client: &Client) -> Result<()> {
-        if client.drive.pinned_node {
+        if client.setup.pinned_node {
             self.install(&client.node)?;
         }
         self.install(&client.package()).map(drop)
     }
 
-    /// The folders that come first in the PATH of a client.
-    pub fn programs(&self, client: &Client) -> Vec<PathBuf> {
+    /// The folders that come first in a client's PATH.
+    pub fn path_folders(&self, client: &Client) -> Vec<PathBuf> {
         let mut folders = Vec::new();
-        if client.drive.pinned_node {
-            let node = self.folder(&client.node);
+        if client.setup.pinned_node {
+            let node = self.package_folder(&client.node);
             folders.push(node.join("node_modules").join(&client.node.npm).join("bin"));
         }
-        folders.push(self.folder(&client.package()).join("node_modules/.bin"));
+        folders.push(
+            self.package_folder(&client.package())
+                .join("node_modules/.bin"),
+        );
         folders
     }
 }
 
 /// The newest version of a package in the registry.
-pub fn latest(npm_name: &str) -> Result<String> {
+pub fn latest_version(npm_name: &str) -> Result<String> {
     let mut npm = Command::new("npm");
     npm.args(["view", npm_name, "version"]);
-    Ok(output_of(npm)?.trim().to_owned())
-}
-
-/// Standard output of a command that must succeed.
-pub(crate) fn output_of(mut command: Command) -> Result<String> {
-    let output = command.output().map_err(|source| Error::Start {
-        program: command.get_program().to_string_lossy().into_owned(),
-        source,
-    })?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(Error::Command {
-        command: format!("{command:?}"),
-        status: output.status.to_string(),
-        output: String::from_utf8_lossy(&output.stderr).into_owned(),
-    })
+    Ok(run_to_success(&mut npm)?.trim().to_owned())
 }

@@ -1,5 +1,5 @@
-//! Payloads that the recorder saw, beside those that the agents' folders keep: what changed in their shape since.
-//! Storing the new ones is done only when asked for.
+//! Compares the payloads of a session with the captures in the agents' folders: how has their shape changed?
+//! New payloads are stored only on request.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,18 +12,18 @@ use crate::error::{AtPath, Error, Result};
 use crate::session::Outcome;
 use crate::shape::Shape;
 
-/// What a payload is of: the client's event and tool.
+/// The client's event and tool.
 type Key = (String, Option<String>);
 
-/// Says how the payloads of a session differ from the stored ones, a line for each; with `store`, keeps those that
-/// do.
-pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>> {
+/// Describes how the payloads of a session differ from the stored ones, one line each; `store` saves those that
+/// differ.
+pub fn compare_with_stored(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>> {
     let Some(adapter) = anyhook_agents::get(slug) else {
         return Ok(Vec::new());
     };
-    let folder = folder(slug);
+    let folder = captures_folder(slug);
     let mut stored: BTreeMap<Key, Vec<Shape>> = BTreeMap::new();
-    for path in files(&folder)? {
+    for path in capture_files(&folder)? {
         let text = fs::read_to_string(&path).at("read", &path)?;
         let payload: Value = serde_json::from_str(&text).map_err(|error| Error::Data {
             path: path.clone(),
@@ -31,17 +31,19 @@ pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>
         })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let event = name.split('-').next().unwrap_or_default();
-        let shapes = stored.entry(key(adapter, event, &payload)).or_default();
-        shapes.push(Shape::of(&payload));
+        let shapes = stored
+            .entry(payload_key(adapter, event, &payload))
+            .or_default();
+        shapes.push(Shape::from_value(&payload));
     }
-    let mut said = Vec::new();
+    let mut changes_found = Vec::new();
     for call in &outcome.hooks {
         let Some(payload) = call.payload() else {
             continue;
         };
-        let key = key(adapter, &call.event, &payload);
-        let name = name(&call.event, &key);
-        let shape = Shape::of(&payload);
+        let key = payload_key(adapter, &call.event, &payload);
+        let name = capture_name(&call.event, &key);
+        let shape = Shape::from_value(&payload);
         let known = stored.entry(key).or_default();
         let changes = if known.is_empty() {
             vec!["never captured before".to_owned()]
@@ -51,24 +53,24 @@ pub fn compare(slug: &str, outcome: &Outcome, store: bool) -> Result<Vec<String>
         if changes.is_empty() {
             continue;
         }
-        said.push(format!("{name}: {}", changes.join(", ")));
+        changes_found.push(format!("{name}: {}", changes.join(", ")));
         known.push(shape);
         if store {
-            let path = unused(&folder, &name);
-            fs::write(&path, scrubbed(&call.stdin, outcome)).at("write", path)?;
+            let path = unused_path(&folder, &name);
+            fs::write(&path, scrub(&call.stdin, outcome)).at("write", path)?;
         }
     }
-    Ok(said)
+    Ok(changes_found)
 }
 
-fn folder(slug: &str) -> PathBuf {
+fn captures_folder(slug: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../crates/anyhook-agents/agents")
         .join(slug)
         .join("captures")
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn capture_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -88,7 +90,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn key(adapter: &Adapter, event: &str, payload: &Value) -> Key {
+fn payload_key(adapter: &Adapter, event: &str, payload: &Value) -> Key {
     match adapter.decode(payload, Some(event)) {
         Ok(decoded) => {
             let tool = decoded.event.text("native_tool_name").map(str::to_owned);
@@ -98,8 +100,8 @@ fn key(adapter: &Adapter, event: &str, payload: &Value) -> Key {
     }
 }
 
-/// The hook that was called comes first: it is what a reader of the file has to go by.
-fn name(hook: &str, (event, tool): &Key) -> String {
+/// Starts with the hook that was called, which is how readers of the file identify it.
+fn capture_name(hook: &str, (event, tool): &Key) -> String {
     let variant = tool.as_ref().or((hook != event).then_some(event));
     match variant {
         Some(variant) => format!("{hook}-{}", variant.replace(['/', '-'], "_")),
@@ -107,8 +109,8 @@ fn name(hook: &str, (event, tool): &Key) -> String {
     }
 }
 
-/// A variant's name where the plain one is taken; what is stored stays.
-fn unused(folder: &Path, name: &str) -> PathBuf {
+/// A numbered name if the plain one is taken; stored captures are never overwritten.
+fn unused_path(folder: &Path, name: &str) -> PathBuf {
     let plain = folder.join(format!("{name}.json"));
     if !plain.exists() {
         return plain;
@@ -119,14 +121,14 @@ fn unused(folder: &Path, name: &str) -> PathBuf {
         .unwrap_or(plain)
 }
 
-/// The payload with the places of this machine replaced by those of nobody.
-fn scrubbed(text: &str, outcome: &Outcome) -> String {
-    let scratch = &outcome.scratch;
+/// The payload with the paths of this machine replaced by neutral ones.
+fn scrub(text: &str, outcome: &Outcome) -> String {
+    let sandbox = &outcome.sandbox;
     let mut text = text.to_owned();
     for (path, stand_in) in [
-        (Some(scratch.project.as_path()), "/home/dev/proj"),
-        (Some(scratch.home.as_path()), "/home/dev"),
-        (scratch.run.parent(), "/tmp/dev"),
+        (Some(sandbox.project.as_path()), "/home/dev/proj"),
+        (Some(sandbox.home.as_path()), "/home/dev"),
+        (sandbox.run.parent(), "/tmp/dev"),
     ] {
         let Some(path) = path else { continue };
         let path = path.to_string_lossy();

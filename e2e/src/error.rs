@@ -1,4 +1,4 @@
-//! What can go wrong in the runner itself; a client that misbehaves is an outcome, not an error.
+//! Errors of the runner itself; a client that misbehaves is an outcome, not an error.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +11,14 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("`{path}` is not as it should be: {message}")]
+    #[error("`{path}` is not valid: {message}")]
     Data { path: PathBuf, message: String },
-    #[error("no client `{0}`; `list` shows those that there are")]
+    #[error("unknown client `{0}`; `list` shows the available ones")]
     NoClient(String),
+    #[error("unknown situation `{0}`; they are the files of `situations/`")]
+    NoSituation(String),
+    #[error("`{client}` has no mode `{mode}`")]
+    NoMode { client: String, mode: String },
     #[error("cannot start `{program}`: {source}")]
     Start { program: String, source: io::Error },
     #[error("`{command}` failed ({status}):\n{output}")]
@@ -23,7 +27,7 @@ pub enum Error {
         status: String,
         output: String,
     },
-    #[error("`{0}` is not built; `cargo build -p anyhook-e2e` builds it")]
+    #[error("`{0}` is not built; run `cargo build -p anyhook-e2e`")]
     NotBuilt(&'static str),
     #[error("the session left no result: {0}")]
     NoResult(String),
@@ -33,7 +37,7 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Puts a path to an I/O error.
+/// Adds a path to an I/O error.
 pub(crate) trait AtPath<T> {
     fn at(self, what: &'static str, path: impl Into<PathBuf>) -> Result<T>;
 }

@@ -1,28 +1,27 @@
 //! What is expected of a client (`clients/<slug>/expect.toml`): the events of a session, and what the client
-//! cannot do with the fact that it rests on. A check that fails as foretold is a *cannot*; one that holds against
-//! the foretelling fails, so that a client's new ability is noticed.
+//! cannot do and why. A check that fails as expected is a *cannot*; one that unexpectedly holds fails, so that a
+//! client's new ability is noticed.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhook_model::Record;
 use serde::Deserialize;
 
-use crate::client::read_toml;
-use crate::error::Result;
 use crate::report::{Check, Verdict};
 
 /// `clients/<slug>/expect.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Expect {
-    /// Why anyhook is not put into this client at all.
+pub struct Expectations {
+    /// Why anyhook is not installed into this client at all.
     pub no_adapter: Option<String>,
     pub install: Install,
     /// A deny ends the whole run: each deny needs a session of its own.
     pub deny_ends_run: bool,
     /// Sub-agents have session ids of their own.
     pub subagent_session: bool,
+    /// The event of the prompt comes again after every tool call.
+    pub repeats_prompt: bool,
     pub events: Events,
     /// Steps whose tool has another canonical name than the step suggests; empty when hooks do not see it.
     pub tools: BTreeMap<String, String>,
@@ -32,13 +31,13 @@ pub struct Expect {
     pub sabotage: Vec<Sabotage>,
 }
 
-/// How the bridge is put in place.
+/// How the bridge is installed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Install {
     /// More words for `anyhook install`.
     pub args: Vec<String>,
-    /// Words that are left out of the client's command line where the installation makes them needless.
+    /// Words to leave out of the client's command line because the installation replaces them.
     pub instead_of: Vec<String>,
 }
 
@@ -47,9 +46,9 @@ pub struct Install {
 #[serde(default, deny_unknown_fields)]
 pub struct Events {
     pub always: BTreeMap<String, String>,
-    /// May come or not: they depend on time, or on what the client finds on the machine.
+    /// May or may not arrive: they depend on timing or on the machine.
     pub sometimes: BTreeMap<String, String>,
-    /// Come without a session id.
+    /// Arrive without a session id.
     pub sessionless: Vec<String>,
 }
 
@@ -69,7 +68,7 @@ pub struct OpenHook {
 pub struct Cannot {
     /// The fact.
     pub why: String,
-    /// The field that the journal must report as lost; none when the client never asks.
+    /// The field that the journal must report as lost; none if the client never calls the hook.
     pub lost: Option<String>,
 }
 
@@ -101,21 +100,17 @@ pub struct ReplaceIn {
     pub to: String,
 }
 
-/// What a check found: nothing to say when it holds, else what was seen.
-pub type Finding = std::result::Result<(), String>;
+/// The result of a check: an error says what was seen instead.
+pub type CheckResult = std::result::Result<(), String>;
 
-impl Expect {
-    pub fn read(folder: &Path) -> Result<Expect> {
-        read_toml(&folder.join("expect.toml"))
-    }
-
-    /// The verdict on a finding, in the light of what is expected. `records` show whether a loss was reported.
-    pub fn settle(&self, name: &'static str, finding: Finding, records: &[Record]) -> Check {
-        let verdict = match (finding, self.cannot.get(name)) {
+impl Expectations {
+    /// The verdict on a result, given what is expected. `records` show whether a loss was reported.
+    pub fn judge(&self, name: &str, result: CheckResult, records: &[Record]) -> Check {
+        let verdict = match (result, self.cannot.get(name)) {
             (Ok(()), None) => Verdict::Passed,
             (Err(seen), None) => Verdict::Failed(seen),
             (Ok(()), Some(_)) => {
-                Verdict::failed("it holds now: take it out of `cannot` in expect.toml")
+                Verdict::failed("it holds now: remove it from `cannot` in expect.toml")
             }
             (Err(seen), Some(cannot)) => match &cannot.lost {
                 Some(field) if !is_reported(field, records) => Verdict::failed(format!(
@@ -153,37 +148,37 @@ mod tests {
     use super::*;
     use anyhook_model::Loss;
 
-    fn expect() -> Expect {
+    fn expect() -> Expectations {
         let cannot = |lost: Option<&str>| Cannot {
             why: "so it is".to_owned(),
             lost: lost.map(str::to_owned),
         };
-        Expect {
+        Expectations {
             cannot: [
                 ("mute".to_owned(), cannot(None)),
                 ("loss".to_owned(), cannot(Some("context"))),
             ]
             .into(),
-            ..Expect::default()
+            ..Expectations::default()
         }
     }
 
     #[test]
     fn an_ability_that_was_denied_fails() {
-        let check = expect().settle("mute", Ok(()), &[]);
+        let check = expect().judge("mute", Ok(()), &[]);
         assert!(matches!(check.verdict, Verdict::Failed(_)));
-        let check = expect().settle("mute", Err("seen".to_owned()), &[]);
+        let check = expect().judge("mute", Err("seen".to_owned()), &[]);
         assert_eq!(check.verdict, Verdict::Cannot("so it is".to_owned()));
     }
 
     #[test]
     fn a_silent_loss_fails() {
-        let told = Record {
+        let record = Record {
             lost: vec![Loss::new("context", "no way")],
             ..Record::default()
         };
-        let check = |records: &[Record]| expect().settle("loss", Err("seen".to_owned()), records);
+        let check = |records: &[Record]| expect().judge("loss", Err("seen".to_owned()), records);
         assert!(matches!(check(&[]).verdict, Verdict::Failed(_)));
-        assert!(matches!(check(&[told]).verdict, Verdict::Cannot(_)));
+        assert!(matches!(check(&[record]).verdict, Verdict::Cannot(_)));
     }
 }

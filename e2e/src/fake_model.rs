@@ -1,4 +1,4 @@
-//! The model server: takes requests on loopback, answers by the script, records every one of them.
+//! The model server: answers requests on loopback according to the script and records all of them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tiny_http::{Header, Response, Server};
 
 use crate::script::{Purpose, Script};
-use crate::wire::{Answer, Protocol};
+use crate::wire::{HttpAnswer, Protocol};
 
-/// One request, as it was recorded.
+/// One recorded request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     pub serial: usize,
@@ -29,8 +29,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether any string of the request's body holds this text.
-    pub fn holds(&self, text: &str) -> bool {
+    /// Whether any string in the body contains this text.
+    pub fn contains_text(&self, text: &str) -> bool {
         fn search(value: &Value, text: &str) -> bool {
             match value {
                 Value::String(own) => own.contains(text),
@@ -45,10 +45,10 @@ impl Request {
 
 struct Shared {
     script: Script,
-    record: Mutex<Record>,
+    record: Mutex<RequestLog>,
 }
 
-struct Record {
+struct RequestLog {
     requests: Vec<Request>,
     log: Option<File>,
 }
@@ -61,8 +61,8 @@ pub struct FakeModel {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How many requests may be answered at once; clients send side requests while a turn is open.
-const WORKERS: usize = 4;
+/// Number of requests answered at once; clients send side requests while a turn is open.
+const WORKER_COUNT: usize = 4;
 
 impl FakeModel {
     /// Listens on 127.0.0.1; port 0 takes a free one. `log` gets every request as a line of JSON.
@@ -77,12 +77,12 @@ impl FakeModel {
             .transpose()?;
         let shared = Arc::new(Shared {
             script,
-            record: Mutex::new(Record {
+            record: Mutex::new(RequestLog {
                 requests: Vec::new(),
                 log,
             }),
         });
-        let threads = (0..WORKERS)
+        let threads = (0..WORKER_COUNT)
             .map(|_| {
                 let (server, shared) = (Arc::clone(&server), Arc::clone(&shared));
                 thread::spawn(move || {
@@ -120,7 +120,7 @@ impl Drop for FakeModel {
             self.server.unblock();
         }
         for thread in self.threads.drain(..) {
-            // A worker that panicked has nothing to hand over.
+            // A worker that panicked has no result to collect.
             let _ = thread.join();
         }
     }
@@ -137,11 +137,11 @@ impl Shared {
                 .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&raw).into_owned()))
         };
         let (method, path) = (request.method().to_string(), request.url().to_owned());
-        let protocol = Protocol::of_path(&path).filter(|_| method == "POST" && whole.is_ok());
+        let protocol = Protocol::for_path(&path).filter(|_| method == "POST" && whole.is_ok());
         let answer = if let Some(protocol) = protocol {
-            self.answer(protocol, method, &path, body)
+            self.answer_model_request(protocol, method, &path, body)
         } else {
-            self.note(|serial| Request {
+            self.record(|serial| Request {
                 serial,
                 method,
                 path: path.clone(),
@@ -151,16 +151,22 @@ impl Shared {
                 reply: None,
                 body,
             });
-            Answer::Json(200, service(&path))
+            HttpAnswer::Json(200, service_document(&path))
         };
-        // The client may have gone away; that is its affair.
+        // The client may have disconnected.
         let _ = respond(request, &answer);
     }
 
-    fn answer(&self, protocol: Protocol, method: String, path: &str, body: Value) -> Answer {
-        let ask = protocol.read(path, &body);
-        let decision = self.script.decide(&ask);
-        let serial = self.note(|serial| Request {
+    fn answer_model_request(
+        &self,
+        protocol: Protocol,
+        method: String,
+        path: &str,
+        body: Value,
+    ) -> HttpAnswer {
+        let model_request = protocol.parse_request(path, &body);
+        let decision = self.script.decide(&model_request);
+        let serial = self.record(|serial| Request {
             serial,
             method,
             path: path.to_owned(),
@@ -170,11 +176,11 @@ impl Shared {
             reply: Some(decision.reply.summary()),
             body: body.clone(),
         });
-        protocol.write(&decision.reply, &ask, &body, serial)
+        protocol.render_reply(&decision.reply, &model_request, &body, serial)
     }
 
     /// Records a request under the next serial number.
-    fn note(&self, make: impl FnOnce(usize) -> Request) -> usize {
+    fn record(&self, make: impl FnOnce(usize) -> Request) -> usize {
         let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         let serial = record.requests.len() + 1;
         let request = make(serial);
@@ -189,7 +195,7 @@ impl Shared {
 }
 
 /// Answers to requests that are not for the model: one document that satisfies every models list, and counts.
-fn service(path: &str) -> Value {
+fn service_document(path: &str) -> Value {
     let route = path.split('?').next().unwrap_or(path);
     if route.ends_with("/models") {
         json!({
@@ -205,10 +211,10 @@ fn service(path: &str) -> Value {
     }
 }
 
-fn respond(request: tiny_http::Request, answer: &Answer) -> io::Result<()> {
+fn respond(request: tiny_http::Request, answer: &HttpAnswer) -> io::Result<()> {
     let (status, kind, body) = match answer {
-        Answer::Json(status, value) => (*status, "application/json", value.to_string()),
-        Answer::Events(events) => {
+        HttpAnswer::Json(status, value) => (*status, "application/json", value.to_string()),
+        HttpAnswer::Events(events) => {
             let body = events
                 .iter()
                 .map(|(name, data)| match name {

@@ -1,15 +1,15 @@
-//! The recorder hook: the record that it keeps of each call, and the rules by which it answers.
-//! `e2e-hook FOLDER EVENT` is the program; this module is shared between it and whoever reads the record.
+//! The recorder hook: the log of its calls and the rules for its answers.
+//! `e2e-hook FOLDER EVENT` is the program; this module is shared with the readers of the log.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The record, one line of JSON per call.
-pub const RECORD: &str = "hooks.jsonl";
+/// The log of calls, one line of JSON each.
+pub const CALLS_FILE: &str = "hooks.jsonl";
 /// The rules, a JSON array of [`Rule`].
-pub const RULES: &str = "rules.json";
+pub const RULES_FILE: &str = "rules.json";
 
 /// One call of the hook.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ impl HookCall {
     }
 }
 
-/// How the hook answers a call; the first rule that fits is taken, and without one the hook is silent.
+/// How the hook answers a call; the first rule that matches applies; without one the hook prints nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rule {
@@ -68,7 +68,7 @@ impl Rule {
         self
     }
 
-    pub fn fits(&self, event: &str, payload: &str) -> bool {
+    pub fn matches(&self, event: &str, payload: &str) -> bool {
         self.event == event
             && self
                 .contains

@@ -1,5 +1,5 @@
-//! Keeps a session to itself: a network namespace with loopback only and a pid namespace that takes every
-//! leftover process with it, where the system allows; else dead proxies and a sweep over the process table.
+//! Isolates a session: a network namespace with loopback only and a pid namespace that takes every
+//! leftover process with it, where the system allows it; otherwise dead proxies and a search of the process table.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How a session is kept from the outside.
+/// How a session is isolated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Isolation {
     Namespace,
-    /// No namespace can be had, for this reason.
+    /// Namespaces are not available, for this reason.
     Plain(String),
 }
 
 /// Root inside, so that loopback can be brought up.
-const OUTER: [&str; 8] = [
+const OUTER_UNSHARE_ARGS: [&str; 8] = [
     "--user",
     "--map-root-user",
     "--net",
@@ -30,7 +30,7 @@ const OUTER: [&str; 8] = [
 ];
 
 /// Clients run as an ordinary user: some refuse to work without permission checks as root.
-const INNER: [&str; 5] = [
+const INNER_UNSHARE_COMMAND: [&str; 5] = [
     "unshare",
     "--user",
     "--map-user=1000",
@@ -38,14 +38,18 @@ const INNER: [&str; 5] = [
     "--",
 ];
 
-const LOOPBACK_UP: [&str; 5] = ["ip", "link", "set", "lo", "up"];
+const LOOPBACK_UP_COMMAND: [&str; 5] = ["ip", "link", "set", "lo", "up"];
 
 impl Isolation {
-    /// What this system allows, found out by trying.
+    /// What this system allows, determined by trying.
     pub fn detect() -> Isolation {
-        let trial = format!("{} && {} true", LOOPBACK_UP.join(" "), INNER.join(" "));
+        let trial = format!(
+            "{} && {} true",
+            LOOPBACK_UP_COMMAND.join(" "),
+            INNER_UNSHARE_COMMAND.join(" ")
+        );
         let tried = Command::new("unshare")
-            .args(OUTER)
+            .args(OUTER_UNSHARE_ARGS)
             .args(["sh", "-c", &trial])
             .output();
         match tried {
@@ -58,44 +62,44 @@ impl Isolation {
     }
 
     /// A command that runs `program` in the isolation.
-    pub fn enter(&self, program: &Path) -> Command {
+    pub fn command(&self, program: &Path) -> Command {
         match self {
             Isolation::Namespace => {
                 let mut command = Command::new("unshare");
-                command.args(OUTER).arg(program);
+                command.args(OUTER_UNSHARE_ARGS).arg(program);
                 command
             }
             Isolation::Plain(_) => Command::new(program),
         }
     }
 
-    /// Variables that keep a client from the network where no namespace does.
+    /// Variables that keep a client off the network when no namespace does.
     pub fn env(&self) -> Vec<(&'static str, &'static str)> {
         match self {
             Isolation::Namespace => Vec::new(),
             Isolation::Plain(_) => {
-                const DEAD: &str = "http://127.0.0.1:9";
-                const LOCAL: &str = "127.0.0.1,localhost";
+                const DEAD_PROXY_URL: &str = "http://127.0.0.1:9";
+                const LOOPBACK_HOSTS: &str = "127.0.0.1,localhost";
                 vec![
-                    ("HTTP_PROXY", DEAD),
-                    ("HTTPS_PROXY", DEAD),
-                    ("ALL_PROXY", DEAD),
-                    ("http_proxy", DEAD),
-                    ("https_proxy", DEAD),
-                    ("all_proxy", DEAD),
-                    ("NO_PROXY", LOCAL),
-                    ("no_proxy", LOCAL),
+                    ("HTTP_PROXY", DEAD_PROXY_URL),
+                    ("HTTPS_PROXY", DEAD_PROXY_URL),
+                    ("ALL_PROXY", DEAD_PROXY_URL),
+                    ("http_proxy", DEAD_PROXY_URL),
+                    ("https_proxy", DEAD_PROXY_URL),
+                    ("all_proxy", DEAD_PROXY_URL),
+                    ("NO_PROXY", LOOPBACK_HOSTS),
+                    ("no_proxy", LOOPBACK_HOSTS),
                 ]
             }
         }
     }
 }
 
-/// Inside the namespace: brings loopback up, and has every look-up of a name refused at once, since clients wait
-/// seconds for a name server that they cannot reach.
-pub(crate) fn furnish(run: &Path) {
+/// Inside the namespace: brings loopback up and makes name lookups fail at once, since clients wait seconds for
+/// a name server that they cannot reach.
+pub(crate) fn prepare_namespace(run: &Path) {
     // If loopback stays down the fake model cannot be reached and the session fails; without the other, it is slow.
-    let _ = from_words(&LOOPBACK_UP).output();
+    let _ = from_words(&LOOPBACK_UP_COMMAND).output();
     let resolver = run.join("resolv.conf");
     if fs::write(
         &resolver,
@@ -113,8 +117,8 @@ pub(crate) fn furnish(run: &Path) {
 }
 
 /// Inside the namespace: the command as an ordinary user.
-pub(crate) fn as_user(argv: &[String]) -> Command {
-    let mut command = from_words(&INNER);
+pub(crate) fn user_command(argv: &[String]) -> Command {
+    let mut command = from_words(&INNER_UNSHARE_COMMAND);
     command.args(argv);
     command
 }
@@ -126,10 +130,9 @@ fn from_words(words: &[&str]) -> Command {
     command
 }
 
-/// Ends every process whose HOME is this folder: daemons that a client left behind. Where there is no `/proc`
-/// it finds none.
-pub(crate) fn sweep(home: &Path) {
-    // A killed process is there for a moment yet, and may have started another one just before.
+/// Kills every process whose HOME is this folder: daemons that a client left behind. Finds none without `/proc`.
+pub(crate) fn kill_leftover_processes(home: &Path) {
+    // A killed process stays visible for a moment, and may have started another one just before.
     for _ in 0..100 {
         let left = processes_of(home);
         if left.is_empty() {

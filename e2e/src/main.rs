@@ -1,4 +1,4 @@
-//! `anyhook-e2e`: lists the clients, installs them, runs the checks in them.
+//! `anyhook-e2e`: lists and installs the clients and runs the checks in them.
 
 use std::env;
 use std::io::{self, Write};
@@ -7,34 +7,37 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhook_e2e::bridge::Program;
-use anyhook_e2e::cache::latest;
+use anyhook_e2e::cache::latest_version;
 use anyhook_e2e::captures;
 use anyhook_e2e::client::Client;
 use anyhook_e2e::error::{Error, Result};
-use anyhook_e2e::inside::Job;
 use anyhook_e2e::isolation::Isolation;
+use anyhook_e2e::job::Job;
 use anyhook_e2e::page;
-use anyhook_e2e::proof::{Proof, newest_build};
-use anyhook_e2e::report::{Check, Line, aligned, table};
-use anyhook_e2e::session::Lab;
+use anyhook_e2e::proof::{Proof, find_newest_build};
+use anyhook_e2e::report::{Check, ClientReport, align_columns, render_table};
+use anyhook_e2e::session::Harness;
+use anyhook_e2e::situation::Situation;
 use anyhook_e2e::smoke::smoke;
 
 const USAGE: &str = "\
-usage: anyhook-e2e run [CLIENT…] [OPTIONS]        run the checks, in all clients or in those named
-       anyhook-e2e selftest [CLIENT…] [OPTIONS]   break renderings on purpose: the checks must notice
+usage: anyhook-e2e run [CLIENT…] [OPTIONS]        run the checks in all clients, or in those named
+       anyhook-e2e selftest [CLIENT…] [OPTIONS]   break renderings on purpose: the checks must fail
        anyhook-e2e install [CLIENT…] [--latest]   only install the clients into the cache
-       anyhook-e2e list                           the clients, their versions, what is installed
+       anyhook-e2e list                           list the clients, their versions, and what is installed
 
-  --binary PATH  the anyhook under test, instead of the newest build
-  --all          those clients as well that run only when they are named
-  --latest       the newest version of each client instead of the pinned one
-  --proof PATH   write the page of the proof
-  --captures     store the payloads whose shape is new in the agents' folders
-  --keep         leave the folders of the sessions in place, and say where they are
-  --plain        no namespaces, as on systems that do not allow them
+  --binary PATH  test this anyhook instead of the newest build
+  --all          include the clients that otherwise run only when named
+  --latest       use the newest version of each client instead of the pinned one
+  --proof PATH   write the results page
+  --captures     store payloads with a new shape in the agents' folders
+  --situation S  only this situation of `situations/`, by its file name; repeat for more
+  --jobs N       so many sessions at the same time (default 2)
+  --keep         keep the session folders and print where they are
+  --plain        do not use namespaces, as on systems without them
 ";
 
-/// The words of the command line.
+/// The parsed command line.
 #[derive(Default)]
 struct Options {
     command: String,
@@ -46,15 +49,19 @@ struct Options {
     captures: bool,
     keep: bool,
     plain: bool,
+    situations: Vec<String>,
+    jobs: Option<usize>,
 }
 
 impl Options {
-    fn read(mut args: impl Iterator<Item = String>) -> Option<Options> {
+    fn parse(mut args: impl Iterator<Item = String>) -> Option<Options> {
         let mut options = Options::default();
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--binary" => options.binary = Some(args.next()?.into()),
                 "--proof" => options.proof = Some(args.next()?.into()),
+                "--situation" => options.situations.push(args.next()?),
+                "--jobs" => options.jobs = Some(args.next()?.parse().ok()?),
                 "--all" => options.all = true,
                 "--latest" => options.latest = true,
                 "--captures" => options.captures = true,
@@ -70,51 +77,51 @@ impl Options {
 }
 
 fn main() -> ExitCode {
-    let Some(options) = Options::read(env::args().skip(1)) else {
+    let Some(options) = Options::parse(env::args().skip(1)) else {
         return usage();
     };
-    let done = match (options.command.as_str(), options.names.as_slice()) {
+    let result = match (options.command.as_str(), options.names.as_slice()) {
         ("run", _) => run(&options),
         ("selftest", _) => selftest(&options),
         ("install", _) => install(&options),
         ("list", []) => list(),
         // Started by a session, inside its isolation.
-        ("inside", [job]) => Job::read(Path::new(job))
-            .and_then(|job| job.perform())
+        ("run-job", [job]) => Job::load(Path::new(job))
+            .and_then(|job| job.run())
             .map(|()| true),
         _ => return usage(),
     };
-    match done {
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            tell(&format!("error: {error}\n"));
+            print_status(&format!("error: {error}\n"));
             ExitCode::FAILURE
         }
     }
 }
 
 fn usage() -> ExitCode {
-    tell(USAGE);
+    print_status(USAGE);
     ExitCode::from(2)
 }
 
-/// To standard error: progress and complaints.
-fn tell(text: &str) {
+/// Prints progress and errors to standard error.
+fn print_status(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// To standard output: results.
-fn show(text: &str) {
+/// Prints results to standard output.
+fn print_result(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
-fn chosen(options: &Options) -> Result<Vec<Client>> {
+fn selected_clients(options: &Options) -> Result<Vec<Client>> {
     let mut clients = Client::all()?;
     if let Some(name) = options
         .names
         .iter()
-        .find(|name| !clients.iter().any(|client| client.slug() == *name))
+        .find(|name| !clients.iter().any(|client| is_named(client, name)))
     {
         return Err(Error::NoClient(name.clone()));
     }
@@ -122,161 +129,194 @@ fn chosen(options: &Options) -> Result<Vec<Client>> {
         if options.names.is_empty() {
             options.all || client.pin.only_named.is_none()
         } else {
-            options.names.iter().any(|name| name == client.slug())
+            options.names.iter().any(|name| is_named(client, name))
         }
     });
     if options.latest {
         for client in &mut clients {
-            client.pin.version = latest(&client.pin.npm)?;
+            client.pin.version = latest_version(&client.pin.npm)?;
         }
     }
     Ok(clients)
 }
 
-fn lab(options: &Options) -> Result<Lab> {
-    let mut lab = Lab::locate()?;
-    lab.keep = options.keep;
-    if options.plain {
-        lab.isolation = Isolation::Plain("as asked".to_owned());
-    }
-    if let Isolation::Plain(why) = &lab.isolation {
-        tell(&format!(
-            "no network namespace ({why}): dead proxies instead\n"
-        ));
-    }
-    Ok(lab)
+/// A client is named by its slug, with its variants, or by the name of one of them.
+fn is_named(client: &Client, name: &str) -> bool {
+    client.slug() == name || client.name() == name
 }
 
-fn program(options: &Options) -> Result<Program> {
-    let binary = options.binary.clone().or_else(newest_build);
+fn locate_harness(options: &Options) -> Result<Harness> {
+    let mut harness = Harness::locate()?;
+    harness.keep = options.keep;
+    if options.plain {
+        harness.isolation = Isolation::Plain("--plain".to_owned());
+    }
+    if let Isolation::Plain(why) = &harness.isolation {
+        print_status(&format!(
+            "no network namespace ({why}): using dead proxies instead\n"
+        ));
+    }
+    Ok(harness)
+}
+
+fn copy_program(options: &Options) -> Result<Program> {
+    let binary = options.binary.clone().or_else(find_newest_build);
     let binary = binary.ok_or(Error::NotBuilt("anyhook"))?;
-    tell(&format!("anyhook: {}\n", binary.display()));
+    print_status(&format!("anyhook: {}\n", binary.display()));
     Program::copy_of(&binary)
 }
 
 fn run(options: &Options) -> Result<bool> {
-    let lab = lab(options)?;
-    let program = program(options)?;
-    let mut lines = Vec::new();
+    let harness = locate_harness(options)?;
+    let program = copy_program(options)?;
+    let mut reports = Vec::new();
     let mut shapes = Vec::new();
-    for client in &chosen(options)? {
-        tell(&format!("{} {} …\n", client.slug(), client.pin.version));
-        let mut line = Line {
-            client: client.slug().to_owned(),
+    let mut situations = Situation::all()?;
+    if let Some(name) = options
+        .situations
+        .iter()
+        .find(|name| !situations.iter().any(|known| known.name == **name))
+    {
+        return Err(Error::NoSituation(name.clone()));
+    }
+    situations
+        .retain(|one| options.situations.is_empty() || options.situations.contains(&one.name));
+    for client in &selected_clients(options)? {
+        print_status(&format!("{} {} …\n", client.name(), client.pin.version));
+        let mut report = ClientReport {
+            client: client.name(),
             version: client.pin.version.clone(),
             seconds: 0.0,
             checks: Vec::new(),
             note: client.expect.no_adapter.clone(),
             error: None,
         };
-        // Installing is no part of the sessions' time.
-        let done = lab.cache.install_client(client).and_then(|()| {
+        // Installing does not count as session time.
+        let done = harness.cache.install_client(client).and_then(|()| {
             let began = Instant::now();
-            let done = checks(&lab, client, &program, options, &mut shapes);
-            line.seconds = began.elapsed().as_secs_f64();
+            let done = run_checks(
+                &harness,
+                client,
+                &program,
+                &situations,
+                options,
+                &mut shapes,
+            );
+            report.seconds = began.elapsed().as_secs_f64();
             done
         });
         match done {
-            Ok(checks) => line.checks = checks,
-            Err(error) => line.error = Some(error.to_string()),
+            Ok(checks) => report.checks = checks,
+            Err(error) => report.error = Some(error.to_string()),
         }
-        tell(&line.summary());
-        lines.push(line);
+        print_status(&report.summary());
+        reports.push(report);
     }
-    show(&table(&lines));
+    print_result(&render_table(&reports));
     if !shapes.is_empty() {
-        show(&format!(
-            "\npayloads that are not as they were captured:\n{}",
+        print_result(&format!(
+            "\npayloads that differ from their captures:\n{}",
             shapes.concat()
         ));
     }
     if let Some(path) = &options.proof {
-        page::write(path, &lines)?;
+        page::write_page(path, &reports, &situations)?;
     }
-    Ok(!lines.is_empty() && lines.iter().all(Line::is_good))
+    Ok(!reports.is_empty() && reports.iter().all(ClientReport::has_passed))
 }
 
-fn checks(
-    lab: &Lab,
+fn run_checks(
+    harness: &Harness,
     client: &Client,
     program: &Program,
+    situations: &[Situation],
     options: &Options,
     shapes: &mut Vec<String>,
 ) -> Result<Vec<Check>> {
-    let kept = |name: &str, folder: &Path| tell(&format!("  {name}: {}\n", folder.display()));
-    let (mut checks, outcome) = smoke(lab, client)?;
-    if let Some(folder) = outcome.scratch.kept() {
-        kept("smoke", folder);
-    }
-    for change in captures::compare(client.slug(), &outcome, options.captures)? {
-        shapes.push(format!("{}: {change}\n", client.slug()));
+    let kept =
+        |name: &str, folder: &Path| print_status(&format!("  {name}: {}\n", folder.display()));
+    let mut checks = Vec::new();
+    if client.only_situations().is_none() && options.situations.is_empty() {
+        let (smoke_checks, outcome) = smoke(harness, client)?;
+        checks = smoke_checks;
+        if let Some(folder) = outcome.sandbox.kept_folder() {
+            kept("smoke", folder);
+        }
+        for change in captures::compare_with_stored(client.slug(), &outcome, options.captures)? {
+            shapes.push(format!("{}: {change}\n", client.name()));
+        }
     }
     if client.expect.no_adapter.is_none() {
         let proof = Proof {
-            lab,
+            harness,
             client,
             program,
         };
-        checks.extend(proof.run(&mut { kept })?);
+        let jobs = options.jobs.unwrap_or(2);
+        checks.extend(proof.run(situations, !options.situations.is_empty(), jobs, &kept)?);
     }
     Ok(checks)
 }
 
-/// Breaks what expect.toml says to break, and wants to see the checks go red.
+/// Breaks renderings as expect.toml says and requires the checks to fail.
 fn selftest(options: &Options) -> Result<bool> {
-    let lab = lab(options)?;
-    let program = program(options)?;
+    let harness = locate_harness(options)?;
+    let program = copy_program(options)?;
     let mut good = true;
-    for client in &chosen(options)? {
+    for client in &selected_clients(options)? {
         let proof = Proof {
-            lab: &lab,
+            harness: &harness,
             client,
             program: &program,
         };
         if client.expect.sabotage.is_empty() {
             continue;
         }
-        let failed = proof.control()?;
+        let failed = proof.run_control()?;
         if !failed.is_empty() {
             good = false;
             let failed = failed.join(", ");
-            show(&format!(
+            print_result(&format!(
                 "{}: fails without sabotage: {failed}\n",
                 client.slug()
             ));
         }
         for sabotage in &client.expect.sabotage {
-            let unnoticed = proof.sabotage(sabotage)?;
+            let unnoticed = proof.run_sabotaged(sabotage)?;
             good &= unnoticed.is_empty();
-            let said = if unnoticed.is_empty() {
+            let verdict = if unnoticed.is_empty() {
                 "noticed".to_owned()
             } else {
                 format!("NOT NOTICED by {}", unnoticed.join(", "))
             };
-            show(&format!("{}: {}: {said}\n", client.slug(), sabotage.name));
+            print_result(&format!(
+                "{}: {}: {verdict}\n",
+                client.slug(),
+                sabotage.name
+            ));
         }
     }
     Ok(good)
 }
 
 fn install(options: &Options) -> Result<bool> {
-    let lab = Lab::locate()?;
-    for client in chosen(options)? {
-        tell(&format!("{} {} …\n", client.slug(), client.pin.version));
-        lab.cache.install_client(&client)?;
+    let harness = Harness::locate()?;
+    for client in selected_clients(options)? {
+        print_status(&format!("{} {} …\n", client.slug(), client.pin.version));
+        harness.cache.install_client(&client)?;
     }
     Ok(true)
 }
 
 fn list() -> Result<bool> {
-    let lab = Lab::locate()?;
+    let harness = Harness::locate()?;
     let mut rows = vec![
         ["client", "package", "version", "installed", "note"]
             .map(str::to_owned)
             .to_vec(),
     ];
     for client in Client::all()? {
-        let installed = if lab.cache.has(&client.package()) {
+        let installed = if harness.cache.is_installed(&client.package()) {
             "yes"
         } else {
             "no"
@@ -289,6 +329,6 @@ fn list() -> Result<bool> {
             client.pin.only_named.clone().unwrap_or_default(),
         ]);
     }
-    show(&aligned(&rows));
+    print_result(&align_columns(&rows));
     Ok(true)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// Names and what stands for them.
+/// Names and their values.
 #[derive(Clone, Debug, Default)]
-pub struct Fill(Vec<(String, String)>);
+pub struct Placeholders(Vec<(String, String)>);
 
-impl Fill {
+impl Placeholders {
     pub fn set(&mut self, name: &str, value: impl AsRef<str>) {
         let mark = format!("@{name}@");
         self.0.retain(|(known, _)| *known != mark);
@@ -14,13 +14,13 @@ impl Fill {
     }
 
     pub fn with(&self, name: &str, value: impl AsRef<str>) -> Self {
-        let mut fill = self.clone();
-        fill.set(name, value);
-        fill
+        let mut placeholders = self.clone();
+        placeholders.set(name, value);
+        placeholders
     }
 
     /// Fills in one pass from left to right, so that a value is never searched for placeholders itself.
-    pub fn text(&self, text: &str) -> String {
+    pub fn fill_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, from_mark)) = split_before(rest, '@') {
@@ -42,13 +42,13 @@ impl Fill {
     }
 
     /// Fills every string inside a JSON value; keys stay as they are.
-    pub fn value(&self, value: &Value) -> Value {
+    pub fn fill_value(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::String(text) => Value::String(self.fill_text(text)),
+            Value::Array(items) => items.iter().map(|item| self.fill_value(item)).collect(),
             Value::Object(members) => members
                 .iter()
-                .map(|(key, member)| (key.clone(), self.value(member)))
+                .map(|(key, member)| (key.clone(), self.fill_value(member)))
                 .collect(),
             other => other.clone(),
         }
@@ -65,9 +65,12 @@ mod tests {
 
     #[test]
     fn a_filled_value_is_not_filled_again() {
-        let mut fill = Fill::default();
-        fill.set("a", "@b@");
-        fill.set("b", "no");
-        assert_eq!(fill.text("x @a@ a@b.c @b@ @"), "x @b@ a@b.c no @");
+        let mut placeholders = Placeholders::default();
+        placeholders.set("a", "@b@");
+        placeholders.set("b", "no");
+        assert_eq!(
+            placeholders.fill_text("x @a@ a@b.c @b@ @"),
+            "x @b@ a@b.c no @"
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! The proof: anyhook in a real client. Whatever can share a session does, one tool call for each check; what ends
-//! a run early, or is about its beginning, has a session of its own.
+//! The checks of anyhook in a real client. Most share one session, one tool call each; what ends a run early, or
+//! concerns its beginning, has a separate session.
 
 mod events;
 mod main_session;
-mod others;
+mod separate_sessions;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,16 @@ use anyhook_model::Record;
 use crate::bridge::{self, Program};
 use crate::client::Client;
 use crate::error::Result;
-use crate::expect::{Finding, Replace, Sabotage};
+use crate::expect::{CheckResult, Replace, Sabotage};
+use crate::pool::map_parallel;
 use crate::report::{Check, Verdict};
 use crate::scenario::Step;
 use crate::script::Purpose;
-use crate::session::{Lab, Outcome, Session};
+use crate::session::{Harness, Outcome, Session};
+use crate::situation::{Situation, run_situation};
 
-/// The names of the checks, in the order of the page. Letters are those of the scenarios that they belong to.
-pub const CHECKS: [&str; 22] = [
+/// The names of the checks, in the order of the page.
+pub const CHECK_NAMES: [&str; 22] = [
     "events",
     "tools",
     "session id",
@@ -45,104 +47,151 @@ pub const CHECKS: [&str; 22] = [
     "uninstall: session",
 ];
 
-/// A client with anyhook at hand.
+/// A client, and the anyhook to check in it.
 pub struct Proof<'a> {
-    pub lab: &'a Lab,
+    pub harness: &'a Harness,
     pub client: &'a Client,
     pub program: &'a Program,
 }
 
+/// What is told about the folder of a session that is kept: the session's name, and the folder.
+pub type Kept<'a> = &'a (dyn Fn(&str, &Path) + Sync);
+
+/// Sessions that need nothing of each other.
+enum Task<'a> {
+    MainSession,
+    DenyAlone,
+    ClaudeScriptAlone,
+    PromptBlock,
+    Native,
+    Uninstall,
+    Situation(&'a Situation),
+}
+
 impl Proof<'_> {
-    /// Every check, in all the sessions that they need. `kept` is told the folder of each session that stays.
-    pub fn run(&self, kept: &mut dyn FnMut(&str, &Path)) -> Result<Vec<Check>> {
-        let mut checks = self.main_session(None, kept)?;
-        if self.client.expect.deny_ends_run {
-            checks.extend(self.deny_alone(kept)?);
-            checks.extend(self.claude_script_alone(kept)?);
+    /// Runs every check, `jobs` sessions at a time.
+    /// With `only_these`, nothing but the situations.
+    pub fn run(
+        &self,
+        situations: &[Situation],
+        only_these: bool,
+        jobs: usize,
+        kept: Kept<'_>,
+    ) -> Result<Vec<Check>> {
+        let mut tasks = Vec::new();
+        let only = self.client.only_situations();
+        if only.is_none() && !only_these {
+            tasks.push(Task::MainSession);
+            if self.client.expect.deny_ends_run {
+                tasks.extend([Task::DenyAlone, Task::ClaudeScriptAlone]);
+            }
+            tasks.extend([Task::PromptBlock, Task::Native, Task::Uninstall]);
         }
-        checks.push(self.prompt_block(kept)?);
-        checks.extend(self.native(kept)?);
-        checks.extend(self.uninstall(kept)?);
-        checks.sort_by_key(|check| CHECKS.iter().position(|name| *name == check.name));
+        let situations = situations
+            .iter()
+            .filter(|situation| only.is_none_or(|only| only.contains(&situation.name)));
+        tasks.extend(situations.map(Task::Situation));
+        let results = map_parallel(&tasks, jobs, |task| match task {
+            Task::MainSession => self.main_session(None, kept),
+            Task::DenyAlone => self.deny_alone(kept),
+            Task::ClaudeScriptAlone => self.claude_script_alone(kept),
+            Task::PromptBlock => self.prompt_block(kept).map(|check| vec![check]),
+            Task::Native => self.native(kept),
+            Task::Uninstall => self.uninstall(kept),
+            Task::Situation(situation) => run_situation(self, situation, kept),
+        });
+        let mut checks = Vec::new();
+        for result in results {
+            checks.extend(result?);
+        }
+        // The order of the page; situations come after it, in their own.
+        checks.sort_by_key(|check| {
+            let known = CHECK_NAMES.iter().position(|name| *name == check.name);
+            known.unwrap_or(CHECK_NAMES.len())
+        });
         Ok(checks)
     }
 
-    /// The main session with a rendering broken on purpose: the checks that should have failed and did not.
-    pub fn sabotage(&self, sabotage: &Sabotage) -> Result<Vec<String>> {
-        let checks = self.main_session(Some(sabotage), &mut |_, _| {})?;
-        let red = sabotage.red.iter().filter(|name| !is_red(&checks, name));
+    /// Runs the main session with a rendering broken on purpose; the checks that should have failed and did not.
+    pub fn run_sabotaged(&self, sabotage: &Sabotage) -> Result<Vec<String>> {
+        let checks = self.main_session(Some(sabotage), &|_, _| {})?;
+        let red = sabotage
+            .red
+            .iter()
+            .filter(|name| !has_failed(&checks, name));
         Ok(red.cloned().collect())
     }
 
-    /// The main session with the means of a sabotage and no harm done: the checks that failed all the same, of
-    /// those that a sabotage is to fail.
-    pub fn control(&self) -> Result<Vec<String>> {
+    /// Runs the main session through the sabotage mechanism without changing anything; the checks that failed
+    /// anyway, of those that a sabotage should fail.
+    pub fn run_control(&self) -> Result<Vec<String>> {
         let harmless = Sabotage {
             name: String::new(),
             answer: Some(Replace {
-                from: "nothing that is ever said".to_owned(),
+                from: "text that never occurs".to_owned(),
                 to: String::new(),
             }),
             installed: None,
             red: Vec::new(),
         };
-        let checks = self.main_session(Some(&harmless), &mut |_, _| {})?;
+        let checks = self.main_session(Some(&harmless), &|_, _| {})?;
         let named = self.client.expect.sabotage.iter();
         let named: BTreeSet<&String> = named.flat_map(|sabotage| &sabotage.red).collect();
-        let red = named.into_iter().filter(|name| is_red(&checks, name));
+        let red = named.into_iter().filter(|name| has_failed(&checks, name));
         Ok(red.cloned().collect())
     }
 
     /// A session in a copy of one of `projects/`, with anyhook on its PATH.
     fn session(&self, project: &str) -> Session<'_> {
-        self.bare(project).path(self.program.folder())
+        self.session_without_anyhook(project)
+            .path(self.program.folder())
     }
 
-    /// The same without anyhook in reach of the client.
-    fn bare(&self, project: &str) -> Session<'_> {
+    /// The same without anyhook on the client's PATH.
+    pub(crate) fn session_without_anyhook(&self, project: &str) -> Session<'_> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("projects")
             .join(project);
-        let session = Session::new(self.lab, self.client).project(&folder);
-        bridge::env()
+        let session = Session::new(self.harness, self.client).project(&folder);
+        bridge::session_env()
             .into_iter()
             .fold(session, |session, (name, value)| session.env(name, value))
     }
 
-    fn installed(&self, project: &str, scope: &'static str) -> Session<'_> {
+    fn session_with_bridge(&self, project: &str, scope: &'static str) -> Session<'_> {
         let expect = &self.client.expect;
         let slug = self.client.slug();
         self.session(project)
             .without(&expect.install.instead_of)
-            .prepare(move |scratch| bridge::install(scratch, slug, scope, &expect.install.args))
+            .prepare(move |sandbox| bridge::install(sandbox, slug, scope, &expect.install.args))
     }
 
-    /// Settles findings; when the session itself went wrong, every one of its checks failed.
-    fn settle<const N: usize>(
+    /// Judges results; if the session itself went wrong, all of its checks failed.
+    fn judge<const N: usize>(
         &self,
         outcome: &Outcome,
         records: &[Record],
-        findings: [(&'static str, Finding); N],
+        findings: [(&'static str, CheckResult); N],
     ) -> Vec<Check> {
-        let trouble = trouble(outcome);
+        let error = session_error(outcome);
         findings
             .into_iter()
-            .map(|(name, finding)| match &trouble {
-                Some(trouble) => Check::new(name, Verdict::failed(trouble)),
-                None => self.client.expect.settle(name, finding, records),
+            .map(|(name, finding)| match &error {
+                Some(error) => Check::new(name, Verdict::failed(error)),
+                None => self.client.expect.judge(name, finding, records),
             })
             .collect()
     }
 }
 
-fn is_red(checks: &[Check], name: &str) -> bool {
+fn has_failed(checks: &[Check], name: &str) -> bool {
     checks
         .iter()
         .any(|check| check.name == name && matches!(check.verdict, Verdict::Failed(_)))
 }
 
-/// What makes a session worthless as evidence.
-fn trouble(outcome: &Outcome) -> Option<String> {
+/// What invalidates a session, if anything.
+pub(crate) fn session_error(outcome: &Outcome) -> Option<String> {
     let unoffered = outcome
         .requests
         .iter()
@@ -151,64 +200,64 @@ fn trouble(outcome: &Outcome) -> Option<String> {
         return request.reply.clone();
     }
     outcome
-        .ending
+        .result
         .timed_out
         .then(|| "the session did not end in time".to_owned())
 }
 
-fn tell_kept(outcome: &Outcome, name: &str, kept: &mut dyn FnMut(&str, &Path)) {
-    if let Some(folder) = outcome.scratch.kept() {
+pub(crate) fn report_kept(outcome: &Outcome, name: &str, kept: Kept<'_>) {
+    if let Some(folder) = outcome.sandbox.kept_folder() {
         kept(name, folder);
     }
 }
 
-/// A command that leaves a file of this name.
-fn leave(file: &str) -> Step {
+/// A command that creates a file of this name.
+fn create_file(file: &str) -> Step {
     Step::Shell {
         command: format!("echo done > {file}"),
     }
 }
 
-fn done() -> Step {
+fn say_done() -> Step {
     Step::Say("Done.".to_owned())
 }
 
-fn there(outcome: &Outcome, file: &str) -> Finding {
+fn file_exists(outcome: &Outcome, file: &str) -> CheckResult {
     match outcome.file(file) {
         Some(_) => Ok(()),
-        None => Err(format!("`{file}` is not there: its command did not run")),
+        None => Err(format!("`{file}` does not exist: its command did not run")),
     }
 }
 
-fn not_there(outcome: &Outcome, file: &str) -> Finding {
+fn file_missing(outcome: &Outcome, file: &str) -> CheckResult {
     match outcome.file(file) {
         None => Ok(()),
-        Some(_) => Err(format!("`{file}` is there: its command ran")),
+        Some(_) => Err(format!("`{file}` exists: its command ran")),
     }
 }
 
-/// The text reached the model, and not before it should.
-fn reached(outcome: &Outcome, text: &str) -> Finding {
+/// A request to the model contained the text.
+fn text_reached_model(outcome: &Outcome, text: &str) -> CheckResult {
     match outcome.reached_model(text) {
         Some(_) => Ok(()),
-        None => Err(format!("no request to the model held `{text}`")),
+        None => Err(format!("no request to the model contained `{text}`")),
     }
 }
 
 /// No `anyhook` is in the PATH of the client.
-fn out_of_reach(outcome: &Outcome) -> Finding {
-    let path = outcome.scratch.env.get("PATH");
+fn anyhook_unreachable(outcome: &Outcome) -> CheckResult {
+    let path = outcome.sandbox.env.get("PATH");
     let found = std::env::split_paths(path.map_or("", String::as_str))
         .map(|folder| folder.join("anyhook"))
         .find(|program| program.is_file());
     match found {
         None => Ok(()),
-        Some(program) => Err(format!("`{}` is in reach", program.display())),
+        Some(program) => Err(format!("`{}` is on the PATH", program.display())),
     }
 }
 
-/// Where the newest build of anyhook is, beside the running program.
-pub fn newest_build() -> Option<PathBuf> {
+/// The newest build of anyhook in the target folder of the running program.
+pub fn find_newest_build() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let target = own.ancestors().nth(2)?;
     ["release", "debug"]

@@ -1,12 +1,12 @@
-//! Verdicts, and the table that shows them.
+//! Verdicts of the checks, and the table that shows them.
 
 use std::fmt::Write;
 
-/// What a check found.
+/// The verdict of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Passed,
-    /// The client is not able to, for this reason.
+    /// The client does not support it, for this reason.
     Cannot(String),
     Failed(String),
 }
@@ -27,35 +27,38 @@ impl Verdict {
 
 #[derive(Clone, Debug)]
 pub struct Check {
-    pub name: &'static str,
+    pub name: String,
     pub verdict: Verdict,
 }
 
 impl Check {
-    pub fn new(name: &'static str, verdict: Verdict) -> Self {
-        Check { name, verdict }
+    pub fn new(name: impl Into<String>, verdict: Verdict) -> Self {
+        Check {
+            name: name.into(),
+            verdict,
+        }
     }
 }
 
 /// The checks of one client.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ClientReport {
     pub client: String,
     pub version: String,
     pub seconds: f64,
     pub checks: Vec<Check>,
-    /// Why there are no more checks.
+    /// Why some checks were not run.
     pub note: Option<String>,
-    /// The runner itself could not go on.
+    /// Why the runner itself could not continue.
     pub error: Option<String>,
 }
 
-impl Line {
+impl ClientReport {
     pub fn check(&self, name: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.name == name)
     }
 
-    /// One line, for the impatient.
+    /// A one-line summary.
     pub fn summary(&self) -> String {
         let count = |word| {
             let checks = self.checks.iter();
@@ -69,13 +72,13 @@ impl Line {
             count("FAILED")
         );
         if self.error.is_some() {
-            text.push_str(", and it could not go on");
+            text.push_str(", and it could not be completed");
         }
         text.push('\n');
         text
     }
 
-    pub fn is_good(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.error.is_none()
             && !self
                 .checks
@@ -85,52 +88,52 @@ impl Line {
 }
 
 /// The names of the checks of all clients, in their order.
-pub fn names(lines: &[Line]) -> Vec<&'static str> {
+pub fn check_names(reports: &[ClientReport]) -> Vec<&str> {
     let mut names = Vec::new();
-    for check in lines.iter().flat_map(|line| &line.checks) {
-        if !names.contains(&check.name) {
-            names.push(check.name);
+    for check in reports.iter().flat_map(|report| &report.checks) {
+        if !names.contains(&check.name.as_str()) {
+            names.push(check.name.as_str());
         }
     }
     names
 }
 
-/// Checks down, clients across; below it a line for whatever did not pass.
-pub fn table(lines: &[Line]) -> String {
-    let head = |name: &str, cell: &dyn Fn(&Line) -> String| {
-        let cells = lines.iter().map(cell);
+/// One row per check, one column per client; below it a line for whatever did not pass.
+pub fn render_table(reports: &[ClientReport]) -> String {
+    let head = |name: &str, cell: &dyn Fn(&ClientReport) -> String| {
+        let cells = reports.iter().map(cell);
         [name.to_owned()].into_iter().chain(cells).collect()
     };
     let mut rows: Vec<Vec<String>> = vec![
-        head("client", &|line| line.client.clone()),
-        head("version", &|line| line.version.clone()),
-        head("seconds", &|line| format!("{:.0}", line.seconds)),
+        head("client", &|report| report.client.clone()),
+        head("version", &|report| report.version.clone()),
+        head("seconds", &|report| format!("{:.0}", report.seconds)),
     ];
-    for name in names(lines) {
-        rows.push(head(name, &|line| {
-            let word = line.check(name).map_or("-", |check| check.verdict.word());
+    for name in check_names(reports) {
+        rows.push(head(name, &|report| {
+            let word = report.check(name).map_or("-", |check| check.verdict.word());
             word.to_owned()
         }));
     }
-    let mut text = aligned(&rows);
-    for line in lines {
-        for check in &line.checks {
+    let mut text = align_columns(&rows);
+    for report in reports {
+        for check in &report.checks {
             if let Verdict::Cannot(why) | Verdict::Failed(why) = &check.verdict {
                 let word = check.verdict.word();
                 // Writing to a String cannot fail.
-                let _ = write!(text, "\n{}: {}: {word}: {why}", line.client, check.name);
+                let _ = write!(text, "\n{}: {}: {word}: {why}", report.client, check.name);
             }
         }
-        for said in [&line.note, &line.error].into_iter().flatten() {
-            let _ = write!(text, "\n{}: {said}", line.client);
+        for remark in [&report.note, &report.error].into_iter().flatten() {
+            let _ = write!(text, "\n{}: {remark}", report.client);
         }
     }
     text.push('\n');
     text
 }
 
-/// Columns of equal width, two blanks apart.
-pub fn aligned(rows: &[Vec<String>]) -> String {
+/// Pads the cells of each column to equal width, two spaces apart.
+pub fn align_columns(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|column| {

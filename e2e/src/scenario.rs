@@ -1,4 +1,4 @@
-//! What the model shall do, in terms that belong to no client: a list of steps, one per model turn.
+//! What the model should do, independent of any client: a list of steps, one per model turn.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,6 +21,14 @@ pub enum Step {
     },
     /// Hand a prompt to a sub-agent; give it its own [`Thread`].
     Subagent { prompt: String },
+    /// Wait for the sub-agent; added by the runner for clients that need it.
+    AwaitSubagent,
+    /// Apply a patch that adds, changes, moves or deletes several files.
+    Patch { patch: String },
+    /// Call the tool of the MCP server that notes a text.
+    Mcp { text: String },
+    /// Several calls in one turn.
+    Together(Vec<Step>),
     /// Call a tool by the client's own name, with exactly these arguments.
     Call { tool: String, arguments: Value },
     /// Answer with text, which ends the turn of the agent.
@@ -38,12 +46,23 @@ impl Step {
             Step::Read { .. } => Some("read"),
             Step::Edit { .. } => Some("edit"),
             Step::Subagent { .. } => Some("subagent"),
-            Step::Call { .. } | Step::Say(_) | Step::Fail { .. } => None,
+            Step::AwaitSubagent => Some("await_subagent"),
+            Step::Patch { .. } => Some("patch"),
+            Step::Mcp { .. } => Some("mcp"),
+            Step::Together(_) | Step::Call { .. } | Step::Say(_) | Step::Fail { .. } => None,
+        }
+    }
+
+    /// The rows that this step and those inside it need.
+    pub fn roles(&self) -> Vec<&'static str> {
+        match self {
+            Step::Together(steps) => steps.iter().flat_map(Step::roles).collect(),
+            step => step.role().into_iter().collect(),
         }
     }
 }
 
-/// The steps of conversations that a text in the user's messages tells apart, such as a sub-agent's.
+/// The steps of a conversation that a text in the user's messages identifies, such as a sub-agent's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
@@ -82,11 +101,24 @@ impl Scenario {
         self
     }
 
-    /// The steps of the conversation whose user said `said`.
-    pub(crate) fn steps_for(&self, said: &str) -> &[Step] {
+    /// The same, with a wait after each sub-agent.
+    #[must_use]
+    pub(crate) fn awaiting_subagents(mut self) -> Self {
+        let steps = std::mem::take(&mut self.steps).into_iter();
+        self.steps = steps
+            .flat_map(|step| {
+                let wait = matches!(step, Step::Subagent { .. }).then_some(Step::AwaitSubagent);
+                [step].into_iter().chain(wait)
+            })
+            .collect();
+        self
+    }
+
+    /// The steps of the conversation with this user text.
+    pub(crate) fn steps_for(&self, user_text: &str) -> &[Step] {
         self.threads
             .iter()
-            .find(|thread| said.contains(&thread.when))
+            .find(|thread| user_text.contains(&thread.when))
             .map_or(self.steps.as_slice(), |thread| thread.steps.as_slice())
     }
 

@@ -1,6 +1,6 @@
 //! Decides what the model answers to one request. It keeps no state: the step to play follows from how many
 //! turns of the model the request's own history holds, so retries, side requests and parallel conversations
-//! cannot disturb the script.
+//! do not affect the script.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,18 @@ use serde_json::{Map, Value, json};
 
 use crate::scenario::{Scenario, Step};
 use crate::tools::{Call, ToolTable};
-use crate::wire::Ask;
+use crate::wire::ModelRequest;
 
 /// What the model answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     Say(String),
-    Call(Call),
-    Fail { status: u16, message: String },
+    /// One call or several in one turn.
+    Calls(Vec<Call>),
+    Fail {
+        status: u16,
+        message: String,
+    },
 }
 
 impl Reply {
@@ -24,7 +28,13 @@ impl Reply {
     pub fn summary(&self) -> String {
         match self {
             Reply::Say(text) => format!("say: {text}"),
-            Reply::Call(call) => format!("call: {} {:?}", call.name, call.input),
+            Reply::Calls(calls) => {
+                let calls = calls.iter();
+                let calls: Vec<String> = calls
+                    .map(|call| format!("{} {:?}", call.name, call.input))
+                    .collect();
+                format!("call: {}", calls.join(", "))
+            }
             Reply::Fail { status, message } => format!("fail: {status} {message}"),
         }
     }
@@ -62,9 +72,9 @@ pub struct Script {
 }
 
 impl Script {
-    pub fn decide(&self, ask: &Ask) -> Decision {
-        if ask.tools.is_empty() || ask.schema.is_some() {
-            let text = match &ask.schema {
+    pub fn decide(&self, request: &ModelRequest) -> Decision {
+        if request.tools.is_empty() || request.schema.is_some() {
+            let text = match &request.schema {
                 Some(schema) => sample(schema).to_string(),
                 None => "A title".to_owned(),
             };
@@ -79,33 +89,50 @@ impl Script {
             step,
             reply,
         };
-        match self.scenario.steps_for(&ask.said).get(ask.turns) {
+        match self
+            .scenario
+            .steps_for(&request.user_text)
+            .get(request.turns)
+        {
             None => turn(None, Reply::Say(self.scenario.otherwise.clone())),
-            Some(Step::Say(text)) => turn(Some(ask.turns), Reply::Say(text.clone())),
+            Some(Step::Say(text)) => turn(Some(request.turns), Reply::Say(text.clone())),
             Some(Step::Fail { status, message }) => turn(
-                Some(ask.turns),
+                Some(request.turns),
                 Reply::Fail {
                     status: *status,
                     message: message.clone(),
                 },
             ),
-            Some(step) => match self.tools.call(step, &self.project) {
-                Some(call) if ask.tools.contains(&call.name) => {
-                    turn(Some(ask.turns), Reply::Call(call))
-                }
-                call => Decision {
+            Some(step) => match self.offered_calls(step, request) {
+                Ok(calls) => turn(Some(request.turns), Reply::Calls(calls)),
+                Err(missing) => Decision {
                     purpose: Purpose::Unoffered,
-                    step: Some(ask.turns),
-                    reply: Reply::Say(format!(
-                        "no tool {} among {:?}",
-                        call.map_or_else(
-                            || format!("for {:?}", step.role()),
-                            |call| format!("`{}`", call.name)
-                        ),
-                        ask.tools
-                    )),
+                    step: Some(request.turns),
+                    reply: Reply::Say(format!("no tool {missing} among {:?}", request.tools)),
                 },
             },
+        }
+    }
+}
+
+impl Script {
+    /// The calls of a step, or the tool that the client does not offer.
+    fn offered_calls(
+        &self,
+        step: &Step,
+        request: &ModelRequest,
+    ) -> std::result::Result<Vec<Call>, String> {
+        let calls = self
+            .tools
+            .calls(step, &self.project)
+            .ok_or_else(|| format!("for {step:?}"))?;
+        // A tool that is loaded on demand is callable by its name before it is on offer.
+        match calls
+            .iter()
+            .find(|call| !call.unlisted && !request.tools.contains(&call.name))
+        {
+            Some(call) => Err(format!("`{}`", call.name)),
+            None => Ok(calls),
         }
     }
 }

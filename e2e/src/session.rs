@@ -1,4 +1,4 @@
-//! One session of one client: what is put in place, what the model and the hooks shall do, and what came of it.
+//! One session of one client: its files, what the model and the hooks should do, and the outcome.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,45 +11,51 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use crate::cache::Cache;
-use crate::client::{Client, FileSpec};
+use crate::client::{Client, FileSpec, Mode};
 use crate::error::{AtPath, Error, Result};
 use crate::fake_model::Request;
-use crate::hook::{HookCall, RECORD, RULES, Rule};
-use crate::inside::{self, ENDING, Ending, JOB, Job, REQUESTS, STDERR, STDOUT};
+use crate::hook::{CALLS_FILE, HookCall, RULES_FILE, Rule};
 use crate::isolation::{self, Isolation};
-use crate::placeholder::Fill;
+use crate::job::{
+    self, During, JOB_FILE, Job, JobResult, REQUESTS_FILE, RESULT_FILE, STDERR_FILE, STDOUT_FILE,
+    Service,
+};
+use crate::placeholder::Placeholders;
+use crate::sandbox::Sandbox;
 use crate::scenario::Scenario;
-use crate::scratch::Scratch;
 use crate::script::{Purpose, Script};
 
 /// What all sessions of a run share.
 #[derive(Clone, Debug)]
-pub struct Lab {
+pub struct Harness {
     pub cache: Cache,
     pub isolation: Isolation,
     /// The runner's own program, started again inside the isolation.
     pub runner: PathBuf,
     /// The recorder hook.
     pub hook: PathBuf,
-    /// Leave the folders of sessions in place, to look into them.
+    /// The MCP server.
+    pub mcp: PathBuf,
+    /// Keep the session folders for inspection.
     pub keep: bool,
 }
 
-impl Lab {
-    /// Finds the cache, and the programs beside the one that runs now.
+impl Harness {
+    /// Finds the cache, and the programs next to the running one.
     pub fn locate() -> Result<Self> {
-        Ok(Lab {
+        Ok(Harness {
             cache: Cache::locate()?,
             isolation: Isolation::detect(),
-            runner: sibling("anyhook-e2e")?,
-            hook: sibling("e2e-hook")?,
+            runner: find_sibling_program("anyhook-e2e")?,
+            hook: find_sibling_program("e2e-hook")?,
+            mcp: find_sibling_program("e2e-mcp")?,
             keep: false,
         })
     }
 }
 
-/// A program of this build: beside the running one, or a folder above when that is a test.
-fn sibling(name: &'static str) -> Result<PathBuf> {
+/// A program of this build: next to the running one, or a folder above if that is a test.
+fn find_sibling_program(name: &'static str) -> Result<PathBuf> {
     let own = env::current_exe().at("find", name)?;
     own.ancestors()
         .skip(1)
@@ -59,11 +65,11 @@ fn sibling(name: &'static str) -> Result<PathBuf> {
         .ok_or(Error::NotBuilt(name))
 }
 
-type Prepare<'a> = Box<dyn FnOnce(&Scratch) -> Result<()> + 'a>;
+type Prepare<'a> = Box<dyn FnOnce(&Sandbox) -> Result<()> + 'a>;
 
-/// A session to be run.
+/// A session that has not started.
 pub struct Session<'a> {
-    lab: &'a Lab,
+    harness: &'a Harness,
     client: &'a Client,
     scenario: Scenario,
     prompt: String,
@@ -78,12 +84,20 @@ pub struct Session<'a> {
     rules: Vec<Rule>,
     prepare: Option<Prepare<'a>>,
     timeout: Duration,
+    start: Option<String>,
+    modes: Vec<String>,
+    again: Vec<String>,
+    at_once: usize,
+    daemon: Option<PathBuf>,
+    interrupt_when: Vec<String>,
+    ends: Vec<String>,
+    ends_within: Duration,
 }
 
 impl<'a> Session<'a> {
-    pub fn new(lab: &'a Lab, client: &'a Client) -> Self {
+    pub fn new(harness: &'a Harness, client: &'a Client) -> Self {
         Session {
-            lab,
+            harness,
             client,
             scenario: Scenario::new([]),
             prompt: "Do what there is to do.".to_owned(),
@@ -98,7 +112,63 @@ impl<'a> Session<'a> {
             rules: Vec::new(),
             prepare: None,
             timeout: Duration::from_mins(3),
+            start: None,
+            modes: Vec::new(),
+            again: Vec::new(),
+            at_once: 1,
+            daemon: None,
+            interrupt_when: Vec::new(),
+            ends: Vec::new(),
+            ends_within: Duration::from_mins(1),
         }
+    }
+
+    /// Where the client starts, instead of in the project; a relative path is below the project.
+    pub fn start_in(mut self, folder: impl Into<String>) -> Self {
+        self.start = Some(folder.into());
+        self
+    }
+
+    /// Starts the client in one of its modes; several can be combined if none has a command line of its own.
+    pub fn mode(mut self, mode: impl Into<String>) -> Self {
+        self.modes.push(mode.into());
+        self
+    }
+
+    /// Runs the client once more, in this mode.
+    pub fn again(mut self, mode: impl Into<String>) -> Self {
+        self.again.push(mode.into());
+        self
+    }
+
+    /// So many clients at the same time.
+    pub fn at_once(mut self, count: usize) -> Self {
+        self.at_once = count;
+        self
+    }
+
+    /// Runs `anyhook serve` of this program beside the client, on the port `@daemon@`.
+    pub fn daemon(mut self, program: impl Into<PathBuf>) -> Self {
+        self.daemon = Some(program.into());
+        self
+    }
+
+    /// Presses Ctrl-C when this file appears.
+    pub fn interrupt_when(mut self, file: impl Into<String>) -> Self {
+        self.interrupt_when.push(file.into());
+        self
+    }
+
+    /// A file with the id of a process that has to end by itself.
+    pub fn ends(mut self, file: impl Into<String>) -> Self {
+        self.ends.push(file.into());
+        self
+    }
+
+    /// How long that may take after the end of the client.
+    pub fn ends_within(mut self, time: Duration) -> Self {
+        self.ends_within = time;
+        self
     }
 
     pub fn scenario(mut self, scenario: Scenario) -> Self {
@@ -121,7 +191,7 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Copies a folder with all that is in it into the project.
+    /// Copies the contents of a folder into the project.
     pub fn project(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_owned());
         self
@@ -157,13 +227,13 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Words that are left out of the client's command line.
+    /// Words to leave out of the client's command line.
     pub fn without(mut self, args: &[String]) -> Self {
         self.without.extend_from_slice(args);
         self
     }
 
-    /// Puts the recorder hook on every event of the client, in the client's own configuration.
+    /// Installs the recorder hook for every event of the client, in the client's own configuration.
     pub fn native_hooks(mut self) -> Self {
         self.native_hooks = true;
         self
@@ -175,8 +245,8 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Runs before the client starts, when HOME and project are ready; for commands such as `anyhook install`.
-    pub fn prepare(mut self, prepare: impl FnOnce(&Scratch) -> Result<()> + 'a) -> Self {
+    /// Runs when HOME and project are ready, before the client starts; for commands such as `anyhook install`.
+    pub fn prepare(mut self, prepare: impl FnOnce(&Sandbox) -> Result<()> + 'a) -> Self {
         self.prepare = Some(Box::new(prepare));
         self
     }
@@ -186,112 +256,188 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// Installs the client if need be, runs the session to its end and clears up after it.
+    /// Installs the client if needed, runs the session and cleans up.
     pub fn run(mut self) -> Result<Outcome> {
-        let (lab, client) = (self.lab, self.client);
-        lab.cache.install_client(client)?;
-        let isolation = &lab.isolation;
+        let (harness, client) = (self.harness, self.client);
+        harness.cache.install_client(client)?;
+        let isolation = &harness.isolation;
         let mut first = std::mem::take(&mut self.path);
-        first.extend(lab.cache.programs(client));
-        let mut scratch = Scratch::new(&first, lab.keep)?;
+        first.extend(harness.cache.path_folders(client));
+        let mut sandbox = Sandbox::new(&first, harness.keep)?;
         let port = free_port()?;
-        let fill = self.fill(&scratch, port)?;
+        let daemon_port = free_port()?;
+        let mut placeholders = self.placeholders(&sandbox, port)?;
+        placeholders.set("daemon", daemon_port.to_string());
 
         for (name, value) in isolation.env() {
-            scratch.env.insert(name.to_owned(), value.to_owned());
+            sandbox.env.insert(name.to_owned(), value.to_owned());
         }
-        for (name, value) in client.drive.env.iter().chain(&self.env) {
-            scratch.env.insert(name.clone(), fill.text(value));
+        for (name, value) in client.setup.env.iter().chain(&self.env) {
+            sandbox
+                .env
+                .insert(name.clone(), placeholders.fill_text(value));
         }
-        self.put_files(&scratch, &fill)?;
+        self.write_files(&sandbox, &placeholders)?;
+        let start = match &self.start {
+            Some(folder) => sandbox.project.join(placeholders.fill_text(folder)),
+            None => sandbox.project.clone(),
+        };
         if let Some(prepare) = self.prepare.take() {
-            let path = scratch.env.get("PATH").cloned().unwrap_or_default();
+            let path = sandbox.env.get("PATH").cloned().unwrap_or_default();
             if let Some(folder) = &self.prepare_path {
                 let longer = format!("{}:{path}", folder.display());
-                scratch.env.insert("PATH".to_owned(), longer);
+                sandbox.env.insert("PATH".to_owned(), longer);
             }
-            prepare(&scratch)?;
-            scratch.env.insert("PATH".to_owned(), path);
+            prepare(&sandbox)?;
+            sandbox.env.insert("PATH".to_owned(), path);
         }
 
-        let mut argv = client.drive.argv.clone();
-        argv.retain(|word| !self.without.contains(word));
-        argv.append(&mut self.args);
+        let start = start.canonicalize().at("resolve", start)?;
+        sandbox
+            .env
+            .insert("PWD".to_owned(), start.to_string_lossy().into_owned());
+        let fill = |argv: &Vec<String>| -> Vec<String> {
+            argv.iter()
+                .map(|word| placeholders.fill_text(word))
+                .collect()
+        };
+        let fill_path = |path: &String| sandbox.project.join(placeholders.fill_text(path));
+        let mut clients = vec![fill(&self.command_line(&self.modes)?)];
+        for mode in &self.again {
+            clients.push(fill(&self.command_line(std::slice::from_ref(mode))?));
+        }
+        if client.setup.tools.rows.contains_key("await_subagent") {
+            self.scenario = self.scenario.awaiting_subagents();
+        }
+        let during = self.interrupt_when.iter().map(fill_path);
         let job = Job {
             port,
             script: Script {
-                scenario: self.scenario,
-                tools: client.drive.tools.clone(),
-                project: scratch.project.clone(),
+                scenario: fill_scenario(&self.scenario, &placeholders)?,
+                tools: client.setup.tools.clone(),
+                project: start.clone(),
             },
-            commands: client
-                .drive
-                .before
-                .iter()
-                .chain([&argv])
-                .map(|argv| argv.iter().map(|word| fill.text(word)).collect())
+            before: client.setup.before.iter().map(fill).collect(),
+            clients,
+            at_once: self.at_once,
+            service: self.daemon.as_ref().map(|program| Service {
+                argv: vec![
+                    program.to_string_lossy().into_owned(),
+                    "serve".to_owned(),
+                    "--listen".to_owned(),
+                    placeholders.fill_text("@daemon@"),
+                ],
+                port: daemon_port,
+            }),
+            during: during
+                .map(|interrupt_when| During { interrupt_when })
                 .collect(),
-            env: scratch.env.clone(),
-            project: scratch.project.clone(),
-            run: scratch.run.clone(),
+            ends: self.ends.iter().map(fill_path).collect(),
+            ends_ms: u64::try_from(self.ends_within.as_millis()).unwrap_or(u64::MAX),
+            env: sandbox.env.clone(),
+            start,
+            run: sandbox.run.clone(),
             namespace: *isolation == Isolation::Namespace,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),
-            linger_ms: client.drive.linger_ms,
+            linger_ms: client.setup.linger_ms,
         };
-        perform(lab, &job, &scratch, self.timeout)?;
-        Outcome::read(scratch)
+        run_isolated(harness, &job, &sandbox, self.timeout)?;
+        Outcome::load(sandbox)
     }
 
-    fn fill(&self, scratch: &Scratch, port: u16) -> Result<Fill> {
-        let mut fill = Fill::default();
-        fill.set("port", port.to_string());
-        fill.set("prompt", &self.prompt);
-        fill.set("home", scratch.home.to_string_lossy());
-        fill.set("project", scratch.project.to_string_lossy());
-        fill.set("version", &self.client.pin.version);
-        fill.set("hook_program", self.lab.hook.to_string_lossy());
-        fill.set("run", scratch.run.to_string_lossy());
-        fill.set(
+    /// The client's command line in these modes.
+    fn command_line(&self, modes: &[String]) -> Result<Vec<String>> {
+        let setup = &self.client.setup;
+        let mut argv = setup.argv.clone();
+        let mut more = self.args.clone();
+        for mode in modes {
+            let mode = self.client_mode(mode)?;
+            if let Some(own) = &mode.argv {
+                argv.clone_from(own);
+            }
+            more.extend(mode.args.iter().cloned());
+        }
+        argv.retain(|word| !self.without.contains(word));
+        argv.extend(more);
+        Ok(argv)
+    }
+
+    fn client_mode(&self, name: &str) -> Result<&'a Mode> {
+        let modes = &self.client.setup.modes;
+        modes.get(name).ok_or_else(|| Error::NoMode {
+            client: self.client.name(),
+            mode: name.to_owned(),
+        })
+    }
+
+    fn placeholders(&self, sandbox: &Sandbox, port: u16) -> Result<Placeholders> {
+        let mut placeholders = Placeholders::default();
+        for (name, value) in &self.client.setup.vars {
+            placeholders.set(name, value);
+        }
+        placeholders.set("mcp_program", self.harness.mcp.to_string_lossy());
+        placeholders.set("port", port.to_string());
+        placeholders.set("prompt", &self.prompt);
+        placeholders.set("home", sandbox.home.to_string_lossy());
+        placeholders.set("project", sandbox.project.to_string_lossy());
+        placeholders.set("version", &self.client.pin.version);
+        placeholders.set("hook_program", self.harness.hook.to_string_lossy());
+        placeholders.set("run", sandbox.run.to_string_lossy());
+        placeholders.set(
             "hook",
-            format!("'{}' '{}'", self.lab.hook.display(), scratch.run.display()),
+            format!(
+                "'{}' '{}'",
+                self.harness.hook.display(),
+                sandbox.run.display()
+            ),
         );
-        let shared = self.lab.cache.shared(self.client.slug())?;
-        fill.set("shared", shared.to_string_lossy());
-        Ok(fill)
+        let shared = self.harness.cache.shared_folder(self.client.slug())?;
+        placeholders.set("shared", shared.to_string_lossy());
+        Ok(placeholders)
     }
 
-    fn put_files(&self, scratch: &Scratch, fill: &Fill) -> Result<()> {
-        let drive = &self.client.drive;
-        for file in &drive.file {
-            self.put(scratch, file, fill)?;
+    fn write_files(&self, sandbox: &Sandbox, placeholders: &Placeholders) -> Result<()> {
+        let setup = &self.client.setup;
+        for file in &setup.file {
+            self.write_file(sandbox, file, placeholders)?;
+        }
+        for mode in &self.modes {
+            for file in &self.client_mode(mode)?.file {
+                self.write_file(sandbox, file, placeholders)?;
+            }
         }
         if self.native_hooks {
-            for file in &drive.hooks.file {
+            for file in &setup.hooks.file {
                 let per_event = [Some(&file.path), file.text.as_ref()]
                     .into_iter()
                     .flatten()
                     .any(|text| text.contains("@event@"));
                 if per_event {
-                    for event in &drive.hooks.events {
-                        self.put(scratch, file, &fill.with("event", event))?;
+                    for event in &setup.hooks.events {
+                        self.write_file(sandbox, file, &placeholders.with("event", event))?;
                     }
                 } else {
-                    self.put(scratch, file, fill)?;
+                    self.write_file(sandbox, file, placeholders)?;
                 }
             }
         }
         if let Some(folder) = &self.folder {
-            scratch.copy(folder)?;
+            sandbox.copy_into_project(folder)?;
         }
         for (path, text) in &self.files {
-            scratch.put(path, text, false)?;
+            sandbox.write_file(path, &placeholders.fill_text(text), false)?;
         }
-        let rules = scratch.run.join(RULES);
+        let rules = sandbox.run.join(RULES_FILE);
         let text = serde_json::to_vec_pretty(&self.rules).unwrap_or_default();
         fs::write(&rules, text).at("write", rules)
     }
 
-    fn put(&self, scratch: &Scratch, file: &FileSpec, fill: &Fill) -> Result<()> {
+    fn write_file(
+        &self,
+        sandbox: &Sandbox,
+        file: &FileSpec,
+        placeholders: &Placeholders,
+    ) -> Result<()> {
         let text = match (&file.text, &file.from) {
             (Some(text), _) => text.clone(),
             (None, Some(name)) => {
@@ -300,11 +446,25 @@ impl<'a> Session<'a> {
             }
             (None, None) => String::new(),
         };
-        scratch.put(&fill.text(&file.path), &fill.text(&text), file.executable)
+        sandbox.write_file(
+            &placeholders.fill_text(&file.path),
+            &placeholders.fill_text(&text),
+            file.executable,
+        )
     }
 }
 
-/// A port that nobody has now; inside the namespace nobody can take it either.
+/// Fills the placeholders in the steps.
+fn fill_scenario(scenario: &Scenario, placeholders: &Placeholders) -> Result<Scenario> {
+    serde_json::to_value(scenario)
+        .and_then(|value| serde_json::from_value(placeholders.fill_value(&value)))
+        .map_err(|error| Error::Data {
+            path: "the steps of a session".into(),
+            message: error.to_string(),
+        })
+}
+
+/// A port that is free now; inside the namespace no other process can take it.
 fn free_port() -> Result<u16> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
@@ -312,80 +472,81 @@ fn free_port() -> Result<u16> {
         .at("find a free port on", "127.0.0.1")
 }
 
-/// Starts the runner inside the isolation and waits for it, with a little more patience than it has itself.
-fn perform(lab: &Lab, job: &Job, scratch: &Scratch, timeout: Duration) -> Result<()> {
-    let path = scratch.run.join(JOB);
+/// Starts the runner inside the isolation and waits for it, a little longer than its own timeout.
+fn run_isolated(harness: &Harness, job: &Job, sandbox: &Sandbox, timeout: Duration) -> Result<()> {
+    let path = sandbox.run.join(JOB_FILE);
     let text = serde_json::to_vec_pretty(job).unwrap_or_default();
     fs::write(&path, text).at("write", &path)?;
-    let mut command = lab.isolation.enter(&lab.runner);
-    let log = scratch.run.join("inside.txt");
+    let mut command = harness.isolation.command(&harness.runner);
+    let log = sandbox.run.join("job.txt");
     let errors = fs::File::create(&log).at("create", &log)?;
     command
-        .arg("inside")
+        .arg("run-job")
         .arg(&path)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors);
     let mut child = command.spawn().map_err(|source| Error::Start {
-        program: lab.runner.to_string_lossy().into_owned(),
+        program: harness.runner.to_string_lossy().into_owned(),
         source,
     })?;
-    let patience = timeout + Duration::from_millis(job.linger_ms) + Duration::from_secs(10);
-    let ended = inside::wait_until(&mut child, Instant::now() + patience);
+    let patience =
+        timeout + Duration::from_millis(job.linger_ms + job.ends_ms) + Duration::from_secs(10);
+    let ended = job::wait_until(&mut child, Instant::now() + patience);
     if !matches!(ended, Ok(Some(_))) {
-        // Taking the outermost process takes the whole pid namespace; the sweep takes the rest.
+        // Killing the outermost process kills its pid namespace; other leftovers are killed below.
         let _ = child.kill();
         let _ = child.wait();
     }
-    isolation::sweep(&scratch.home);
-    if scratch.run.join(ENDING).is_file() {
+    isolation::kill_leftover_processes(&sandbox.home);
+    if sandbox.run.join(RESULT_FILE).is_file() {
         return Ok(());
     }
-    let told = fs::read_to_string(&log).unwrap_or_default();
-    Err(Error::NoResult(told.trim().to_owned()))
+    let errors = fs::read_to_string(&log).unwrap_or_default();
+    Err(Error::NoResult(errors.trim().to_owned()))
 }
 
-/// What came of a session. The scratch folder lives as long as this does.
+/// The outcome of a session. The sandbox folder lives as long as this does.
 pub struct Outcome {
-    pub ending: Ending,
+    pub result: JobResult,
     pub stdout: String,
     pub stderr: String,
     /// Every request to the model, in order.
     pub requests: Vec<Request>,
     /// Every call of the recorder hook, in order.
     pub hooks: Vec<HookCall>,
-    pub scratch: Scratch,
+    pub sandbox: Sandbox,
 }
 
 impl Outcome {
-    fn read(scratch: Scratch) -> Result<Self> {
+    fn load(sandbox: Sandbox) -> Result<Self> {
         let text = |name: &str| {
-            let bytes = fs::read(scratch.run.join(name)).unwrap_or_default();
+            let bytes = fs::read(sandbox.run.join(name)).unwrap_or_default();
             String::from_utf8_lossy(&bytes).into_owned()
         };
-        let path = scratch.run.join(ENDING);
-        let ending = serde_json::from_str(&text(ENDING)).map_err(|error| Error::Data {
+        let path = sandbox.run.join(RESULT_FILE);
+        let result = serde_json::from_str(&text(RESULT_FILE)).map_err(|error| Error::Data {
             path,
             message: error.to_string(),
         })?;
         Ok(Outcome {
-            ending,
-            stdout: text(STDOUT),
-            stderr: text(STDERR),
-            requests: lines(&scratch.run.join(REQUESTS), &text(REQUESTS))?,
-            hooks: lines(&scratch.run.join(RECORD), &text(RECORD))?,
-            scratch,
+            result,
+            stdout: text(STDOUT_FILE),
+            stderr: text(STDERR_FILE),
+            requests: parse_json_lines(&sandbox.run.join(REQUESTS_FILE), &text(REQUESTS_FILE))?,
+            hooks: parse_json_lines(&sandbox.run.join(CALLS_FILE), &text(CALLS_FILE))?,
+            sandbox,
         })
     }
 
     /// The text of a file of the project.
     pub fn file(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.scratch.project.join(path)).ok()
+        fs::read_to_string(self.sandbox.project.join(path)).ok()
     }
 
     /// The text of a file of HOME.
     pub fn home_file(&self, path: &str) -> Option<String> {
-        fs::read_to_string(self.scratch.home.join(path)).ok()
+        fs::read_to_string(self.sandbox.home.join(path)).ok()
     }
 
     /// The requests that were turns of a conversation.
@@ -395,9 +556,9 @@ impl Outcome {
             .filter(|request| matches!(request.purpose, Purpose::Turn | Purpose::Unoffered))
     }
 
-    /// The first turn, counted from 0, whose request held this text.
+    /// The first turn, counted from 0, whose request contained this text.
     pub fn reached_model(&self, text: &str) -> Option<usize> {
-        self.turns().position(|request| request.holds(text))
+        self.turns().position(|request| request.contains_text(text))
     }
 
     /// The calls of the recorder hook for an event.
@@ -406,7 +567,7 @@ impl Outcome {
     }
 }
 
-fn lines<T: DeserializeOwned>(path: &Path, text: &str) -> Result<Vec<T>> {
+fn parse_json_lines<T: DeserializeOwned>(path: &Path, text: &str) -> Result<Vec<T>> {
     text.lines()
         .filter(|line| !line.is_empty())
         .map(|line| {

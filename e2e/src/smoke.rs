@@ -1,65 +1,65 @@
-//! The smoke checks: the runner drives each client, and each client's own hooks hold, with no anyhook in between.
-//! One session answers them all, so that the clock stays short.
+//! The smoke checks: each client runs, and its own hooks work, without anyhook. One session covers them all, to
+//! save time.
 
 use crate::client::Client;
 use crate::error::Result;
 use crate::hook::Rule;
-use crate::placeholder::Fill;
+use crate::placeholder::Placeholders;
 use crate::report::{Check, Verdict};
 use crate::scenario::{Scenario, Step};
 use crate::script::Purpose;
-use crate::session::{Lab, Outcome, Session};
+use crate::session::{Harness, Outcome, Session};
 
-const ALLOWED: &str = "allowed.txt";
-const WRITTEN: &str = "written.txt";
-const BY_SUBAGENT: &str = "subagent.txt";
+const ALLOWED_FILE: &str = "allowed.txt";
+const WRITTEN_FILE: &str = "written.txt";
+const SUBAGENT_FILE: &str = "subagent.txt";
 const SUBAGENT_PROMPT: &str = "PROMPT-4712 run the command";
-const DENIED: &str = "denied.txt";
-const REASON: &str = "REASON-4711 this command is not for today";
+const DENIED_FILE: &str = "denied.txt";
+const DENY_REASON: &str = "REASON-4711 this command is not for today";
 
-/// Runs the session and judges it.
-pub fn smoke(lab: &Lab, client: &Client) -> Result<(Vec<Check>, Outcome)> {
-    let hooks = &client.drive.hooks;
-    let mut fill = Fill::default();
-    fill.set("reason", REASON);
+/// Runs the session and its checks.
+pub fn smoke(harness: &Harness, client: &Client) -> Result<(Vec<Check>, Outcome)> {
+    let hooks = &client.setup.hooks;
+    let mut placeholders = Placeholders::default();
+    placeholders.set("reason", DENY_REASON);
     let shell = |file: &str| Step::Shell {
         command: format!("echo hello > {file}"),
     };
     let mut steps = vec![
-        shell(ALLOWED),
+        shell(ALLOWED_FILE),
         Step::Write {
-            path: WRITTEN.to_owned(),
+            path: WRITTEN_FILE.to_owned(),
             content: "good morning\n".to_owned(),
         },
         Step::Read {
-            path: WRITTEN.to_owned(),
+            path: WRITTEN_FILE.to_owned(),
         },
         Step::Edit {
-            path: WRITTEN.to_owned(),
+            path: WRITTEN_FILE.to_owned(),
             old: "good morning".to_owned(),
             new: "good evening".to_owned(),
         },
     ];
-    if client.drive.no_subagent.is_none() {
+    if client.setup.tools.rows.contains_key("subagent") {
         steps.push(Step::Subagent {
             prompt: SUBAGENT_PROMPT.to_owned(),
         });
     }
-    // The deny comes last: there are clients whose whole run it ends.
-    steps.extend([shell(DENIED), Step::Say("Done.".to_owned())]);
-    let subagent_steps = [shell(BY_SUBAGENT), Step::Say("Done.".to_owned())];
+    // The deny comes last: in some clients it ends the whole run.
+    steps.extend([shell(DENIED_FILE), Step::Say("Done.".to_owned())]);
+    let subagent_steps = [shell(SUBAGENT_FILE), Step::Say("Done.".to_owned())];
     let scenario = Scenario::new(steps).thread(SUBAGENT_PROMPT, subagent_steps);
-    let outcome = Session::new(lab, client)
+    let outcome = Session::new(harness, client)
         .scenario(scenario)
         .native_hooks()
         .rule(
             Rule::on(&hooks.pre_tool)
-                .contains(DENIED)
-                .stdout(fill.value(&hooks.deny)),
+                .contains(DENIED_FILE)
+                .stdout(placeholders.fill_value(&hooks.deny)),
         )
         .run()?;
     let checks = vec![
-        Check::new("own hooks: session", session(&outcome)),
+        Check::new("own hooks: session", session(&outcome, client)),
         Check::new("own hooks: file tools", file_tools(&outcome)),
         Check::new("own hooks: sub-agent", subagent(&outcome, client)),
         Check::new("own hooks: before tool", hook_fired(&outcome, client)),
@@ -69,7 +69,7 @@ pub fn smoke(lab: &Lab, client: &Client) -> Result<(Vec<Check>, Outcome)> {
     Ok((checks, outcome))
 }
 
-fn session(outcome: &Outcome) -> Verdict {
+fn session(outcome: &Outcome, client: &Client) -> Verdict {
     let unoffered = outcome
         .requests
         .iter()
@@ -77,45 +77,55 @@ fn session(outcome: &Outcome) -> Verdict {
     if let Some(request) = unoffered {
         return Verdict::failed(request.reply.clone().unwrap_or_default());
     }
-    if outcome.ending.timed_out {
+    if outcome.result.timed_out {
         return Verdict::failed("it did not end in time");
     }
-    if outcome.ending.exit != Some(0) {
-        let told = outcome.stderr.lines().rev().take(5).collect::<Vec<_>>();
+    if outcome.result.exit != Some(0) {
+        let errors = outcome.stderr.lines().rev().take(5).collect::<Vec<_>>();
         return Verdict::failed(format!(
             "exit {:?}: {}",
-            outcome.ending.exit,
-            told.join(" / ")
+            outcome.result.exit,
+            errors.join(" / ")
         ));
     }
-    match outcome.file(ALLOWED) {
+    let absent = client.setup.lacks.values();
+    for word in absent.filter_map(|lack| lack.unoffered.as_ref()) {
+        let offered = outcome.turns().filter_map(|request| {
+            let protocol = request.protocol?;
+            Some(protocol.parse_request(&request.path, &request.body).tools)
+        });
+        if let Some(tool) = offered.flatten().find(|tool| tool.contains(word)) {
+            return Verdict::failed(format!("it offers `{tool}`: see `lacks` in client.toml"));
+        }
+    }
+    match outcome.file(ALLOWED_FILE) {
         Some(_) => Verdict::Passed,
         None => Verdict::failed("the first command did not run"),
     }
 }
 
 fn file_tools(outcome: &Outcome) -> Verdict {
-    match outcome.file(WRITTEN).as_deref() {
+    match outcome.file(WRITTEN_FILE).as_deref() {
         Some("good evening\n") => Verdict::Passed,
-        other => Verdict::failed(format!("`{WRITTEN}` holds {other:?}")),
+        other => Verdict::failed(format!("`{WRITTEN_FILE}` contains {other:?}")),
     }
 }
 
 fn subagent(outcome: &Outcome, client: &Client) -> Verdict {
-    if let Some(why) = &client.drive.no_subagent {
-        return Verdict::Cannot(why.clone());
+    if let Some(lack) = client.setup.lacks.get("subagent") {
+        return Verdict::Cannot(lack.why.clone());
     }
-    match outcome.file(BY_SUBAGENT) {
+    match outcome.file(SUBAGENT_FILE) {
         Some(_) => Verdict::Passed,
         None => Verdict::failed("its command did not run"),
     }
 }
 
 fn hook_fired(outcome: &Outcome, client: &Client) -> Verdict {
-    let event = &client.drive.hooks.pre_tool;
+    let event = &client.setup.hooks.pre_tool;
     match outcome
         .hook_calls(event)
-        .find(|call| call.stdin.contains(ALLOWED))
+        .find(|call| call.stdin.contains(ALLOWED_FILE))
     {
         None => Verdict::failed(format!("`{event}` did not arrive for the first command")),
         Some(call) if call.payload().is_none() => {
@@ -126,14 +136,14 @@ fn hook_fired(outcome: &Outcome, client: &Client) -> Verdict {
 }
 
 fn denied(outcome: &Outcome, client: &Client) -> Verdict {
-    let event = &client.drive.hooks.pre_tool;
+    let event = &client.setup.hooks.pre_tool;
     if !outcome
         .hook_calls(event)
-        .any(|call| call.stdin.contains(DENIED))
+        .any(|call| call.stdin.contains(DENIED_FILE))
     {
-        return Verdict::failed("the hook was not asked");
+        return Verdict::failed("the hook was not called");
     }
-    match outcome.file(DENIED) {
+    match outcome.file(DENIED_FILE) {
         Some(_) => Verdict::failed("the command ran"),
         None => Verdict::Passed,
     }
@@ -141,14 +151,14 @@ fn denied(outcome: &Outcome, client: &Client) -> Verdict {
 
 fn reason(outcome: &Outcome, client: &Client) -> Verdict {
     match (
-        outcome.reached_model(REASON),
-        &client.drive.hooks.deny_reason_lost,
+        outcome.reached_model(DENY_REASON),
+        &client.setup.hooks.deny_reason_lost,
     ) {
         (Some(_), None) => Verdict::Passed,
         (None, Some(why)) => Verdict::Cannot(why.clone()),
-        (None, None) => Verdict::failed("no request held the reason"),
+        (None, None) => Verdict::failed("no request contained the reason"),
         (Some(_), Some(_)) => {
-            Verdict::failed("it arrived now: take `deny_reason_lost` out of client.toml")
+            Verdict::failed("it arrives now: remove `deny_reason_lost` from client.toml")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The four protocols that clients speak to a model. Each module reads a request into an [`Ask`] and writes a
+//! The four protocols that clients speak to a model. Each module reads a request into an [`ModelRequest`] and writes a
 //! [`Reply`](crate::script::Reply) as that protocol's answer; nothing here knows of scenarios or clients.
 
 mod anthropic;
@@ -20,13 +20,13 @@ pub enum Protocol {
     Responses,
 }
 
-/// What a request tells of its conversation.
+/// What a request says about its conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ask {
+pub struct ModelRequest {
     /// How many turns of the model its history holds.
     pub turns: usize,
-    /// What the user said, without tool results.
-    pub said: String,
+    /// The text of the user's messages, without tool results.
+    pub user_text: String,
     /// The names of the tools on offer.
     pub tools: Vec<String>,
     /// The JSON schema that the answer must have.
@@ -36,15 +36,15 @@ pub struct Ask {
 
 /// The body of an HTTP answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum HttpAnswer {
     Json(u16, Value),
     /// Server-sent events: an optional name and the data of each.
     Events(Vec<(Option<String>, String)>),
 }
 
 impl Protocol {
-    /// The protocol of a path, or `None` for a path that asks for no answer of the model.
-    pub fn of_path(path: &str) -> Option<Self> {
+    /// The protocol of a path, or `None` if the path does not ask for a model answer.
+    pub fn for_path(path: &str) -> Option<Self> {
         let route = path.split('?').next().unwrap_or(path).trim_end_matches('/');
         if route.ends_with("/messages") {
             Some(Protocol::Anthropic)
@@ -59,22 +59,28 @@ impl Protocol {
         }
     }
 
-    pub fn read(self, path: &str, body: &Value) -> Ask {
+    pub fn parse_request(self, path: &str, body: &Value) -> ModelRequest {
         match self {
-            Protocol::Anthropic => anthropic::read(body),
-            Protocol::Gemini => gemini::read(path, body),
-            Protocol::Chat => chat::read(body),
-            Protocol::Responses => responses::read(body),
+            Protocol::Anthropic => anthropic::parse_request(body),
+            Protocol::Gemini => gemini::parse_request(path, body),
+            Protocol::Chat => chat::parse_request(body),
+            Protocol::Responses => responses::parse_request(body),
         }
     }
 
     /// `serial` is the number of the request; ids are made from it.
-    pub fn write(self, reply: &Reply, ask: &Ask, body: &Value, serial: usize) -> Answer {
+    pub fn render_reply(
+        self,
+        reply: &Reply,
+        request: &ModelRequest,
+        body: &Value,
+        serial: usize,
+    ) -> HttpAnswer {
         match self {
-            Protocol::Anthropic => anthropic::write(reply, ask, body, serial),
-            Protocol::Gemini => gemini::write(reply, ask, serial),
-            Protocol::Chat => chat::write(reply, ask, body, serial),
-            Protocol::Responses => responses::write(reply, ask, body, serial),
+            Protocol::Anthropic => anthropic::render_reply(reply, request, body, serial),
+            Protocol::Gemini => gemini::render_reply(reply, request, serial),
+            Protocol::Chat => chat::render_reply(reply, request, body, serial),
+            Protocol::Responses => responses::render_reply(reply, request, body, serial),
         }
     }
 }
@@ -88,22 +94,52 @@ fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
         .flatten()
 }
 
-fn text_of<'a>(value: &'a Value, key: &str) -> &'a str {
+fn str_member<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The text of a content that is a string or a list of parts with a `text`.
-fn said_in(content: Option<&Value>) -> String {
+fn content_text(content: Option<&Value>) -> String {
     match content {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            let texts: Vec<&str> = parts.iter().map(|part| text_of(part, "text")).collect();
+            let texts: Vec<&str> = parts.iter().map(|part| str_member(part, "text")).collect();
             texts.join("\n")
         }
         _ => String::new(),
     }
 }
 
+/// The id of a call; it holds the number of the request, so that the calls of one turn can be told from its history.
+fn call_id(serial: usize, index: usize) -> String {
+    format!("call_{serial:04}x{index}")
+}
+
+/// Counts the turns of the model in a history: calls that one answer made are one turn, wherever a client puts them.
+#[derive(Default)]
+struct TurnCounter<'a> {
+    turns: usize,
+    seen: Vec<&'a str>,
+}
+
+impl<'a> TurnCounter<'a> {
+    /// Adds a message of the model with these calls; one without calls is a turn.
+    fn add(&mut self, call_ids: impl Iterator<Item = &'a str>) {
+        let (mut calls, mut is_new) = (0, false);
+        for id in call_ids {
+            calls += 1;
+            let answer = id.split('x').next().unwrap_or(id);
+            if answer.is_empty() || !self.seen.contains(&answer) {
+                self.seen.push(answer);
+                is_new = true;
+            }
+        }
+        if calls == 0 || is_new {
+            self.turns += 1;
+        }
+    }
+}
+
 fn typed_event(data: &Value) -> (Option<String>, String) {
-    (Some(text_of(data, "type").to_owned()), data.to_string())
+    (Some(str_member(data, "type").to_owned()), data.to_string())
 }

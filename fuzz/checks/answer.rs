@@ -1,11 +1,11 @@
-//! What must hold for any output that a hook may leave behind.
+//! Checks that any output of a hook can be read and rendered for every agent.
 
 use anyhook_agents::respond::RenderOptions;
 use anyhook_model::HookEvent;
 use serde_json::json;
 
-/// The first byte chooses the exit code, the first line is stderr, the rest stdout.
-pub fn check(data: &[u8]) {
+/// The first byte selects the exit code, the first line is stderr, the rest stdout.
+pub(crate) fn check(data: &[u8]) {
     let exit = i32::from(data.first().copied().unwrap_or_default() % 4);
     let text = String::from_utf8_lossy(data.get(1..).unwrap_or_default());
     let (stderr, stdout) = text.split_once('\n').unwrap_or(("", &text));
@@ -21,7 +21,7 @@ pub fn check(data: &[u8]) {
             event
                 .data
                 .insert("tool_input".into(), json!({"command": "ls"}));
-            let read = adapter.read(&event, &native.native, stdout, stderr, exit);
+            let read = adapter.decode_answer(&event, &native.native, stdout, stderr, exit);
             let _ = adapter.render(&event, &read.response, RenderOptions::default());
         }
     }

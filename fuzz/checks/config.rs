@@ -1,9 +1,11 @@
-//! What must hold for any text that is offered as an agent's config.
+//! Checks that any text can be read as an agent's config and converted without unreported differences.
 
-use anyhook_convert::{ConvertError, Options, Source, Target, convert, detect};
+use anyhook_convert::{
+    ConversionOptions, ConversionSource, ConversionTarget, ConvertError, convert, detect,
+};
 use anyhook_model::document::{self, Format};
 
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Some(document) = document::parse(&text, Format::Jsonc).0 else {
         return;
@@ -19,18 +21,18 @@ pub fn check(data: &[u8]) {
             .keys()
             .map(|name| Some(name.as_ref()));
         for variant in std::iter::once(None).chain(variants) {
-            let source = Source::decode(adapter, &document, variant);
-            let back = convert(
+            let source = ConversionSource::decode(adapter, &document, variant);
+            let converted = convert(
                 &source,
-                Target::Agent { adapter, variant },
-                &Options::default(),
+                ConversionTarget::Agent { adapter, variant },
+                &ConversionOptions::default(),
             );
-            if let Err(ConvertError::Unfaithful { differences, .. }) = back {
+            if let Err(ConvertError::Unfaithful { differences, .. }) = converted {
                 panic!("{} {variant:?}: {differences:?}", adapter.spec.id);
             }
         }
     }
-    // One way to another agent is as much as an input of this size is worth.
+    // All pairs of agents would be too slow: the input selects one.
     let pick = data.iter().fold(0usize, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(usize::from(*byte))
     });
@@ -39,17 +41,21 @@ pub fn check(data: &[u8]) {
         agents[pick % agents.len()],
         agents[(pick / 64) % agents.len()],
     );
-    let source = Source::decode(from, &document, None);
-    let there = convert(
+    let source = ConversionSource::decode(from, &document, None);
+    let converted = convert(
         &source,
-        Target::Agent {
+        ConversionTarget::Agent {
             adapter: to,
             variant: None,
         },
-        &Options::default(),
+        &ConversionOptions::default(),
     );
-    if let Err(ConvertError::Unfaithful { differences, .. }) = there {
+    if let Err(ConvertError::Unfaithful { differences, .. }) = converted {
         panic!("{} to {}: {differences:?}", from.spec.id, to.spec.id);
     }
-    let _ = convert(&source, Target::Canonical, &Options::default());
+    let _ = convert(
+        &source,
+        ConversionTarget::Canonical,
+        &ConversionOptions::default(),
+    );
 }

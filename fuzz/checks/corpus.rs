@@ -1,9 +1,9 @@
-//! The inputs of a fuzz target that are kept.
+//! The stored inputs of a fuzz target.
 
 use std::fs;
 use std::path::Path;
 
-pub fn corpus(target: &str) -> Vec<Vec<u8>> {
+pub(crate) fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
         .join(target);

@@ -1,9 +1,9 @@
-//! What must hold for any text that is offered as a manifest or a policy.
+//! Checks that any text can be parsed as a manifest or a policy, into a value or an error.
 
 use anyhook_model::document::Format;
-use anyhook_model::{Scope, Source, Vocabulary, parse};
+use anyhook_model::{Scope, SourceText, Vocabulary, parse};
 
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let vocabulary = Vocabulary {
         agents: &["some-agent"],
@@ -11,13 +11,13 @@ pub fn check(data: &[u8]) {
     };
     for format in [Format::Json, Format::Jsonc, Format::Yaml] {
         let (manifest, findings) = parse::manifest(&text, format, &vocabulary);
-        let wrong = findings.iter().any(anyhook_model::Diagnostic::is_error);
+        let has_error = findings.iter().any(anyhook_model::Diagnostic::is_error);
         assert_eq!(
             manifest.is_none(),
-            wrong,
+            has_error,
             "a value, or an error that says why not"
         );
-        let source = Source::new("file", &text);
+        let source = SourceText::new("file", &text);
         for finding in &findings {
             assert!(finding.span.start <= finding.span.end, "{finding:?}");
             assert!(finding.span.end <= text.len(), "{finding:?}");

@@ -1,11 +1,11 @@
-//! What must hold for any matcher and any tool name.
+//! Checks that matching and its explanation agree for any matcher and tool name.
 
-use anyhook_model::matching::Pattern;
+use anyhook_model::matching::{Pattern, canonical_mcp_name};
 use anyhook_model::{CompiledMatcher, HookEvent, Matcher};
 use serde_json::json;
 
 /// The first line is a pattern, the second a tool's name, the rest a matcher.
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut parts = text.splitn(3, '\n');
     let pattern = parts.next().unwrap_or_default();
@@ -22,9 +22,13 @@ pub fn check(data: &[u8]) {
         .insert("mcp".into(), json!({"server": tool, "tool": rest}));
 
     let compiled = Pattern::new(pattern);
-    let of_pattern = CompiledMatcher::new(Some(&Matcher::pattern(pattern)));
-    let expected = compiled.is_ok_and(|compiled| compiled.is_match(tool));
-    assert_eq!(of_pattern.matches(&event), expected);
+    let matcher = CompiledMatcher::new(Some(&Matcher::pattern(pattern)));
+    // A tool without a name may be any tool.
+    let mcp_name = canonical_mcp_name(tool, rest);
+    let expected = compiled.is_ok_and(|compiled| {
+        tool.trim().is_empty() || compiled.is_match(tool) || compiled.is_match(&mcp_name)
+    });
+    assert_eq!(matcher.matches(&event), expected);
 
     let other: Matcher =
         serde_json::from_str(rest).unwrap_or_else(|_| Matcher::Name(rest.to_owned()));

@@ -1,9 +1,9 @@
-//! Inputs that are nearly those of a corpus.
+//! Variations of the inputs in a corpus.
 
 use proptest::prelude::*;
 
-/// Cuts, repeats, and overwrites.
-pub fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
+/// Cuts, repeats and overwrites parts of an input.
+pub(crate) fn mutations(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let edit = (
         any::<u16>(),
         any::<u16>(),

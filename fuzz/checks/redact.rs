@@ -1,22 +1,22 @@
-//! What must hold for any text that is written down.
+//! Checks that secrets are hidden in any text that is stored.
 
-use anyhook_run::redact::{self, Clean};
+use anyhook_run::record::redact::{redacted_json, redacted_text};
 use serde_json::{Value, json};
 
-pub fn check(data: &[u8]) {
+pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let clean = redact::text(&text).unwrap_or_else(|| text.to_string());
+    let clean = redacted_text(&text).unwrap_or_else(|| text.to_string());
 
-    // A key is hidden wherever it stands as a word of its own.
+    // A key is hidden wherever it is a separate word.
     let key = ["gh", "p_", &"a1".repeat(18)].concat();
-    let around = format!("{text} {key}\n{text}");
-    let hidden = redact::text(&around).unwrap_or(around);
+    let text_with_key = format!("{text} {key}\n{text}");
+    let hidden = redacted_text(&text_with_key).unwrap_or(text_with_key);
     assert!(!hidden.contains(&key), "{hidden}");
 
-    // By its name, too, at any depth, and nothing else is lost.
+    // A secret is also hidden by its name, at any depth, and nothing else is lost.
     let secret = "correct horse battery";
     let value = json!({"text": text, "list": [{"db_password": [secret, text]}], "n": 1});
-    let line = serde_json::to_string(&Clean::new(&value)).unwrap();
+    let line = redacted_json(&value).unwrap().to_string();
     assert!(!line.contains(secret), "{line}");
     let back: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(back["text"], clean);

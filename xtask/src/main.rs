@@ -1,13 +1,14 @@
-//! Chores of the project: `cargo xtask <chore>`.
+//! Project tasks: `cargo xtask <task>`.
 
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a chore talks to the person who runs it"
+    reason = "a task reports to the person who runs it"
 )]
 
 mod bench;
 mod docs;
+mod reference;
 mod run;
 mod suite;
 mod tidy;
@@ -16,39 +17,37 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask test            all tests
-cargo xtask docs [--check]  docs/agents/*.md and docs/matrix.md from the tables
-cargo xtask bench [NAME…]   speed, as ratios in one run
-cargo xtask order           crates/anyhook/run.order, for a faster start (needs valgrind)
-cargo xtask e2e [AGENT…]    the real agents from npm, against a fake model";
+cargo xtask test            run all tests
+cargo xtask docs [--check]  generate docs/agents/*.md and docs/matrix.md from the tables
+cargo xtask bench [NAME…]   measure speed, as ratios within one run
+cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (chore, rest) = match arguments.split_first() {
-        Some((chore, rest)) => (chore.as_str(), rest),
+    let (task, rest) = match arguments.split_first() {
+        Some((task, rest)) => (task.as_str(), rest),
         None => ("", [].as_slice()),
     };
-    let done = match chore {
-        "test" => suite::test(rest),
+    let result = match task {
+        "test" => suite::run_tests(rest),
         "docs" => docs::run(rest),
         "bench" => bench::run(rest),
-        "order" => bench::order::make(),
-        "e2e" => suite::e2e(rest),
+        "e2e" => suite::run_e2e(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("xtask {chore}: {message}");
+            eprintln!("xtask {task}: {message}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The folder of the workspace.
+/// The root folder of the workspace.
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }

@@ -1,9 +1,9 @@
-//! Starting other programs.
+//! Runs other programs.
 
 use std::process::{Command, Stdio};
 
-/// Runs a command to its end, with our own terminal.
-pub fn run(command: &mut Command) -> Result<(), String> {
+/// Runs a command on this terminal; an error if it fails.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let shown = format!("{command:?}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -12,8 +12,8 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Whether a command can be started and succeeds.
-pub fn works(command: &mut Command) -> bool {
+/// Whether a command can be started and succeeds; its output is discarded.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -22,8 +22,8 @@ pub fn works(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The cargo that runs us.
-pub fn cargo() -> Command {
+/// The cargo that started this program.
+pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::root());
     command

@@ -1,12 +1,12 @@
-//! The tests, and the proof in the real agents.
+//! Runs the test suite and the end-to-end checks.
 
 use std::path::PathBuf;
 
-use crate::run::{cargo, run, works};
+use crate::run::{cargo, run, succeeds};
 
-/// Everything that `cargo test` knows, by nextest where it is there.
-pub fn test(arguments: &[String]) -> Result<(), String> {
-    if works(cargo().args(["nextest", "--version"])) {
+/// Runs all tests, with nextest where it is installed.
+pub(crate) fn run_tests(arguments: &[String]) -> Result<(), String> {
+    if succeeds(cargo().args(["nextest", "--version"])) {
         run(cargo()
             .args(["nextest", "run", "--workspace", "--no-fail-fast"])
             .args(arguments))?;
@@ -18,9 +18,9 @@ pub fn test(arguments: &[String]) -> Result<(), String> {
     }
 }
 
-/// The runner of `e2e/`, with a build of the binary on its path: a release
-/// build, or with `--debug` the one that the tests have made already.
-pub fn e2e(arguments: &[String]) -> Result<(), String> {
+/// Runs `e2e/` with a release build of the binary, or with `--debug` the build
+/// that the tests use.
+pub(crate) fn run_e2e(arguments: &[String]) -> Result<(), String> {
     let debug = arguments.iter().any(|argument| argument == "--debug");
     let rest = arguments.iter().filter(|argument| *argument != "--debug");
     let profile = if debug { "dev" } else { "release" };
@@ -49,7 +49,7 @@ pub fn e2e(arguments: &[String]) -> Result<(), String> {
         .args(rest))
 }
 
-/// Where cargo builds to.
-pub fn target() -> PathBuf {
+/// Cargo's target folder.
+pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::root().join("target"), PathBuf::from)
 }

@@ -2,6 +2,9 @@
 
 #![cfg(test)]
 
+mod conformance;
+mod layout;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +22,7 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).unwrap_or_default();
-                // What stands behind the first test module is test.
+                // Everything after the first test module is test code.
                 let code = text
                     .split("#[cfg(test)]")
                     .next()
@@ -43,32 +46,40 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 const NAMED: &[(&str, &str)] = &[
     ("anyhook-codex/", "the bridge of that agent's own protocol"),
     ("anyhook/src/commands/codex", "the command of that bridge"),
-    ("anyhook/src/commands/run.rs", "an example in a help text"),
     (
-        "anyhook/src/commands/demo",
-        "the demonstration's own hook speaks one agent's language",
+        "anyhook-daemon/src/wrapped",
+        "each wrapped HTTP form belongs to one agent",
     ),
-    (
-        "anyhook-daemon/src/wrapper",
-        "the wrapper forms of two agents that the daemon's contract fixes",
-    ),
-    (
-        "anyhook-store/src/row",
-        "event types that the daemon's contract fixes",
-    ),
-    ("anyhook-testkit/", "reference models of the agents"),
     (
         "openhook/",
         "names of tools in examples, and makers of models",
     ),
     ("anyhook-daemon/src/api", "the cursor of a page of events"),
     ("anyhook-daemon/src/app", "the cursor of a page of events"),
+    (
+        "anyhook-guard/src/judges/",
+        "editors and cloud tools of the same name, as commands",
+    ),
 ];
+
+/// Strings that only an agent's folder may know: its names, its variables and its
+/// files.
+fn own_words(spec: &anyhook_agents::spec::AgentSpec) -> impl Iterator<Item = &str> {
+    let variables = spec.env.keys().chain(&spec.detect.env);
+    let variables = variables
+        .map(|mark| mark.split('=').next().unwrap_or(mark))
+        .filter(|name| name.chars().all(|letter| !letter.is_lowercase()));
+    std::iter::once(spec.id.as_ref())
+        .chain(spec.aliases.iter().map(AsRef::as_ref))
+        .chain(variables)
+        .chain(spec.files.iter().map(|file| file.path.as_ref()))
+}
 
 #[test]
 fn no_agent_is_named_outside_its_folder() {
-    let slugs: Vec<String> = anyhook_agents::matrix::clients()
-        .map(|adapter| format!("\"{}\"", adapter.spec.id))
+    let words: Vec<String> = anyhook_agents::matrix::clients()
+        .flat_map(|adapter| own_words(&adapter.spec))
+        .map(|word| format!("\"{word}\""))
         .collect();
     let mut faults = Vec::new();
     for entry in fs::read_dir(root().join("crates"))
@@ -82,8 +93,8 @@ fn no_agent_is_named_outside_its_folder() {
                 continue;
             }
             for (number, line) in code_lines(&text) {
-                if let Some(slug) = slugs.iter().find(|slug| line.contains(slug.as_str())) {
-                    faults.push(format!("{shown}:{}: {slug}", number + 1));
+                if let Some(word) = words.iter().find(|word| line.contains(word.as_str())) {
+                    faults.push(format!("{shown}:{}: {word}", number + 1));
                 }
             }
         }
@@ -105,6 +116,12 @@ fn core_crates_touch_nothing() {
         "std::process",
         "std::net",
         "File::open",
+        "Timestamp::now",
+        "uuid_v7",
+        "anyhook_util::env",
+        "anyhook_util::fs",
+        // Would hide the two above.
+        "anyhook_util::{",
     ];
     let mut faults = Vec::new();
     for name in [
@@ -112,6 +129,7 @@ fn core_crates_touch_nothing() {
         "anyhook-model",
         "anyhook-agents",
         "anyhook-convert",
+        "anyhook-guard",
     ] {
         for (path, text) in sources(&root().join("crates").join(name).join("src")) {
             for (number, line) in code_lines(&text) {
@@ -124,6 +142,44 @@ fn core_crates_touch_nothing() {
     assert!(
         faults.is_empty(),
         "core crates do I/O:\n{}",
+        faults.join("\n")
+    );
+}
+
+#[test]
+fn variables_are_named_in_one_table() {
+    let mut faults = Vec::new();
+    for entry in fs::read_dir(root().join("crates"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = entry.file_name();
+        if name == "anyhook-testkit" {
+            continue;
+        }
+        for (path, text) in sources(&entry.path().join("src")) {
+            let is_table = path.ends_with("anyhook-util/src/env.rs");
+            let is_root = path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
+            if is_root && !text.contains("#![deny(clippy::disallowed_methods)]") {
+                faults.push(format!("{} may read the environment", path.display()));
+            }
+            for (number, line) in code_lines(&text).filter(|_| !is_table) {
+                let parts = line.split('"').skip(1).step_by(2);
+                let is_name = |part: &str| {
+                    part.starts_with("ANYHOOK")
+                        && part.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+                };
+                // What the build script sets is read by `env!`.
+                if !line.contains("env!(") && parts.into_iter().any(is_name) {
+                    faults.push(format!("{}:{}: {line}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "use `anyhook_util::env`:\n{}",
         faults.join("\n")
     );
 }
@@ -168,32 +224,4 @@ fn the_run_path_is_light() {
             .any(|line| line.split_whitespace().next() == Some(heavy));
         assert!(!found, "`anyhook-run` depends on `{heavy}`");
     }
-}
-
-#[test]
-fn the_project_speaks_of_itself_alone() {
-    let output = Command::new("git")
-        .current_dir(root())
-        .args(["ls-files"])
-        .output()
-        .expect("git");
-    // Written in pieces, so that this file is no finding of its own.
-    let words = [
-        concat!("/wo", "rk/main"),
-        concat!("/wo", "rk/shared"),
-        concat!("../sha", "red"),
-        concat!("/wo", "rk/.library"),
-    ];
-    let mut faults = Vec::new();
-    for name in String::from_utf8_lossy(&output.stdout).lines() {
-        let Ok(text) = fs::read_to_string(root().join(name)) else {
-            continue;
-        };
-        for word in words {
-            if text.contains(word) {
-                faults.push(format!("{name}: {word}"));
-            }
-        }
-    }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

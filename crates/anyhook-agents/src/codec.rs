@@ -1,7 +1,7 @@
 //! How single values differ between an agent and the canonical model.
 //!
 //! `get` reads a native value, `put` writes one. A codec that cannot read a
-//! value answers `None`, and the value stays where it was.
+//! value returns `None`, and the value is kept as it is.
 
 use jiff::Timestamp;
 use serde_json::{Number, Value, json};
@@ -15,25 +15,21 @@ impl Codec {
             Self::Millis => number(native.as_f64()? / 1000.0),
             Self::SecondsOrMillis => {
                 let value = native.as_f64()?;
-                number(if value >= 1000.0 {
-                    value / 1000.0
-                } else {
-                    value
-                })
+                let is_millis = value >= 1000.0;
+                number(if is_millis { value / 1000.0 } else { value })
             }
             Self::MsFromSeconds => number(native.as_f64()? * 1000.0),
             Self::EpochMillis => rfc3339(native.as_i64()?)?,
             Self::EpochMillisText => rfc3339(native.as_str()?.parse().ok()?)?,
             Self::Json => match native {
                 Value::String(text) => serde_json::from_str(text).ok()?,
-                // It came unpacked: that is no reason not to see it.
+                // Some versions send the value itself: a guard must see it too.
                 other => other.clone(),
             },
             Self::First => native.as_array()?.first()?.clone(),
             Self::Lines => {
-                let lines: Option<Vec<&str>> =
-                    native.as_array()?.iter().map(Value::as_str).collect();
-                Value::String(lines?.join("\n"))
+                let lines = native.as_array()?.iter().map(Value::as_str);
+                Value::String(lines.collect::<Option<Vec<&str>>>()?.join("\n"))
             }
             Self::Paths => Value::String(path_of(native.as_array()?.first()?)?.to_owned()),
             Self::Not => Value::Bool(!native.as_bool()?),
@@ -77,7 +73,7 @@ fn path_of(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| item.get("path")?.as_str())
 }
 
-/// The whole list behind a value that stands for several.
+/// The whole list, for a codec whose canonical value is made of several.
 pub fn listed(codec: Codec, native: &Value) -> Option<Value> {
     let items = native.as_array()?;
     let texts: Option<Vec<&str>> = match codec {
@@ -102,8 +98,7 @@ pub fn number(value: f64) -> Value {
 }
 
 fn rfc3339(millis: i64) -> Option<Value> {
-    let time = Timestamp::from_millisecond(millis).ok()?;
-    Some(Value::String(format!("{time:.3}")))
+    anyhook_util::time::rfc3339_millis(millis).map(Value::String)
 }
 
 fn epoch(text: &str) -> Option<i64> {

@@ -1,12 +1,15 @@
-//! Everything that anyhook knows of agents.
+//! Everything that anyhook knows about agents.
 //!
 //! One agent is one folder under `agents/`: its table, its quirks, its cases.
-//! From that one description come its config, its payload and its answer, both
-//! ways. No agent's name stands anywhere else.
+//! Configs, payloads and answers are translated in both directions from that one
+//! description. No other crate names an agent.
+
+#![deny(clippy::disallowed_methods)]
 
 pub mod codec;
 pub mod config;
-pub mod forms;
+pub mod likeness;
+pub mod matcher_variants;
 pub mod matchers;
 pub mod matrix;
 pub mod output;
@@ -15,6 +18,7 @@ pub mod quirks;
 pub mod respond;
 pub mod spec;
 pub mod tools;
+pub mod trust;
 
 mod patch;
 mod pointer;
@@ -22,11 +26,10 @@ mod template;
 
 use std::sync::OnceLock;
 
-pub use config::{ConfigDecoded, Finding, Placement};
-pub use payload::{Decoded, Encoded, PayloadError};
+pub use config::{ConfigFinding, DecodedConfig, Placement};
+pub use payload::{DecodedPayload, EncodedPayload, PayloadError};
 pub use quirks::Quirks;
-pub use respond::{Read, Rendered};
-pub use spec::Agent;
+pub use respond::{DecodedAnswer, RenderedAnswer};
 
 #[allow(
     clippy::needless_raw_string_hashes,
@@ -36,28 +39,65 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/agents.rs"));
 }
 
-/// What `build.rs` leaves of an agent's folder.
-pub(crate) struct Raw {
+/// An agent's folder as compiled by `build.rs`.
+pub(crate) struct CompiledAgent {
     slug: &'static str,
     aliases: &'static [&'static str],
-    /// Where its files lie, as in its table.
+    /// Paths of its config files, as in its table.
     paths: &'static [&'static str],
     /// The whole table.
-    whole: &'static [u8],
-    /// What the dispatcher needs of it.
-    run: &'static [u8],
-    /// The same without events and answers.
+    whole: LazyTable,
+    /// The table without what the dispatcher does not need.
+    run: LazyTable,
+    /// As `run`, without events and answers.
     core: &'static [u8],
-    /// Names of an event (its own first), and it with its answer.
-    events: &'static [(&'static [&'static str], &'static [u8])],
-    /// Where a payload says its event; empty: it does not.
+    events: &'static [CompiledEvent],
+    /// Pointer to the event's name in a payload; empty if payloads have none.
     event_at: &'static str,
     quirks: &'static dyn Quirks,
 }
 
+/// One event of a compiled agent.
+pub(crate) struct CompiledEvent {
+    /// Native name, then the other spellings.
+    names: &'static [&'static str],
+    /// The event and its answer profile.
+    part: LazyTable,
+}
+
+/// A table in compact form, decoded on first use. Boxed, so that a process
+/// pays only for the tables that it uses.
+pub(crate) struct LazyTable {
+    bytes: &'static [u8],
+    adapter: OnceLock<Option<Box<Adapter>>>,
+}
+
+impl LazyTable {
+    const fn new(bytes: &'static [u8]) -> Self {
+        Self {
+            bytes,
+            adapter: OnceLock::new(),
+        }
+    }
+
+    /// `decode` cannot fail: `build.rs` wrote the bytes from the same structs,
+    /// and a test decodes every table.
+    fn get(
+        &'static self,
+        quirks: &'static dyn Quirks,
+        decode: impl FnOnce(&'static [u8]) -> postcard::Result<spec::AgentSpec>,
+    ) -> Option<&'static Adapter> {
+        let adapter = || {
+            let spec = decode(self.bytes).ok()?;
+            Some(Box::new(Adapter { spec, quirks }))
+        };
+        self.adapter.get_or_init(adapter).as_deref()
+    }
+}
+
 /// An agent, ready for use.
 pub struct Adapter {
-    pub spec: Agent,
+    pub spec: spec::AgentSpec,
     pub(crate) quirks: &'static dyn Quirks,
 }
 
@@ -72,14 +112,19 @@ impl std::fmt::Debug for Adapter {
 
 /// The slugs of all agents, in alphabetical order.
 pub fn slugs() -> impl Iterator<Item = &'static str> {
-    generated::RAW.iter().map(|raw| raw.slug)
+    generated::AGENTS.iter().map(|agent| agent.slug)
 }
 
-/// Every name that an agent answers to: slugs and aliases.
+/// Slugs and aliases of all agents.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    generated::RAW
+    generated::AGENTS
         .iter()
-        .flat_map(|raw| std::iter::once(raw.slug).chain(raw.aliases.iter().copied()))
+        .flat_map(|agent| std::iter::once(agent.slug).chain(agent.aliases.iter().copied()))
+}
+
+/// Pointers to lists of workspace roots, in the payload of any agent.
+pub fn workspace_roots() -> &'static [&'static str] {
+    generated::WORKSPACE_ROOTS
 }
 
 /// All agents.
@@ -87,124 +132,90 @@ pub fn all() -> impl Iterator<Item = &'static Adapter> {
     slugs().filter_map(get)
 }
 
-/// The agents with a file whose path, as their table has it, fits. No other
-/// is read.
+/// The agents with a config file whose path, as in their table, fits. Other
+/// tables are not decoded.
 pub fn with_path(fits: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Adapter> {
-    generated::RAW
+    generated::AGENTS
         .iter()
-        .filter(move |raw| raw.paths.iter().any(|path| fits(path)))
-        .filter_map(|raw| get(raw.slug))
+        .filter(move |agent| agent.paths.iter().any(|path| fits(path)))
+        .filter_map(|agent| get(agent.slug))
 }
 
-/// An agent by slug or alias. Only the one that is asked for is read.
+/// The paths of all agents' config files, as in their tables. Decodes none.
+pub fn config_paths() -> impl Iterator<Item = &'static str> {
+    let agents = generated::AGENTS.iter();
+    agents.flat_map(|agent| agent.paths.iter().copied())
+}
+
+/// An agent by slug or alias. Decodes only this agent's table.
 pub fn get(name: &str) -> Option<&'static Adapter> {
-    static CELLS: Cells = Cells::new();
-    read(&CELLS, name, |raw| raw.whole)
+    let agent = agent_handle(name)?.0;
+    agent.whole.get(agent.quirks, postcard::from_bytes)
 }
 
 /// As [`get`], without what the dispatcher does not need: files, config,
-/// traps, texts for people.
+/// hazards, texts for users.
 pub fn get_for_run(name: &str) -> Option<&'static Adapter> {
-    static CELLS: Cells = Cells::new();
-    read(&CELLS, name, |raw| raw.run)
+    agent_handle(name)?.for_run()
 }
 
-/// An agent that was found and not read yet: one call needs one event of it.
+/// An agent whose table is not decoded yet: one call needs only one event of it.
 #[derive(Clone, Copy)]
-pub struct Caller {
-    index: usize,
-    raw: &'static Raw,
+pub struct AgentHandle(&'static CompiledAgent);
+
+/// The agent of this slug or alias.
+pub fn agent_handle(name: &str) -> Option<AgentHandle> {
+    generated::AGENTS
+        .iter()
+        .find(|agent| agent.slug == name || agent.aliases.contains(&name))
+        .map(AgentHandle)
 }
 
-/// The agent that calls, by slug or alias.
-pub fn caller(name: &str) -> Option<Caller> {
-    let index = position(name)?;
-    let raw = generated::RAW.get(index)?;
-    Some(Caller { index, raw })
-}
-
-impl Caller {
+impl AgentHandle {
     pub fn slug(self) -> &'static str {
-        self.raw.slug
+        self.0.slug
     }
 
-    /// What is needed to understand a payload and to answer it.
+    fn for_run(self) -> Option<&'static Adapter> {
+        self.0.run.get(self.0.quirks, postcard::from_bytes)
+    }
+
+    /// The part of the table that decodes a payload and answers it.
     pub fn for_payload(
         self,
         payload: &serde_json::Value,
         hint: Option<&str>,
     ) -> Option<&'static Adapter> {
-        let told = self.raw.quirks.event_name(payload);
-        let at = self.raw.event_at;
-        let said = || {
+        let from_quirks = self.0.quirks.event_name(payload);
+        let at = self.0.event_at;
+        let from_payload = || {
             (!at.is_empty())
                 .then(|| pointer::find(payload, at)?.as_str())
                 .flatten()
         };
-        match told.as_deref().or_else(said).or(hint) {
+        match from_quirks.as_deref().or_else(from_payload).or(hint) {
             Some(event) => self.for_event(event),
-            None => get_for_run(self.raw.slug),
+            None => self.for_run(),
         }
     }
 
-    /// What is needed for one native event; for a strange one, everything.
+    /// The part of the table for one native event; all events if it is unknown.
     pub fn for_event(self, name: &str) -> Option<&'static Adapter> {
-        static CELLS: OnceLock<Vec<Cells>> = OnceLock::new();
-        let events = self.raw.events;
-        let own = events
-            .iter()
-            .position(|(names, _)| names.first() == Some(&name));
-        let Some(at) = own.or_else(|| events.iter().position(|(names, _)| names.contains(&name)))
-        else {
-            return get_for_run(self.raw.slug);
+        let Self(agent) = self;
+        let mut events = agent.events.iter();
+        let event = events
+            .clone()
+            .find(|event| event.names.first() == Some(&name))
+            .or_else(|| events.find(|event| event.names.contains(&name)));
+        let Some(event) = event else {
+            return self.for_run();
         };
-        let agents = CELLS.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
-        let cells = agents
-            .get(self.index)?
-            .get_or_init(|| events.iter().map(|_| OnceLock::new()).collect());
-        let (_, bytes) = events.get(at)?;
-        cells
-            .get(at)?
-            .get_or_init(|| {
-                let mut spec: Agent = postcard::from_bytes(self.raw.core).ok()?;
-                let (event, answer): spec::EventPart = postcard::from_bytes(bytes).ok()?;
-                spec.events.push(event);
-                spec.answers.extend(answer);
-                Some(Box::new(Adapter {
-                    spec,
-                    quirks: self.raw.quirks,
-                }))
-            })
-            .as_deref()
-    }
-}
-
-fn position(name: &str) -> Option<usize> {
-    generated::RAW
-        .iter()
-        .position(|raw| raw.slug == name || raw.aliases.contains(&name))
-}
-
-/// Boxed: a process that needs one of them pays for one.
-type Cells = OnceLock<Vec<OnceLock<Option<Box<Adapter>>>>>;
-
-fn read(
-    cells: &'static Cells,
-    name: &str,
-    bytes: impl Fn(&Raw) -> &'static [u8],
-) -> Option<&'static Adapter> {
-    let index = position(name)?;
-    let cells = cells.get_or_init(|| generated::RAW.iter().map(|_| OnceLock::new()).collect());
-    let raw = generated::RAW.get(index)?;
-    cells
-        .get(index)?
-        .get_or_init(|| {
-            // The build wrote these bytes from the same structs; a test reads every one.
-            let spec = postcard::from_bytes(bytes(raw)).ok()?;
-            Some(Box::new(Adapter {
-                spec,
-                quirks: raw.quirks,
-            }))
+        event.part.get(agent.quirks, |bytes| {
+            let mut spec: spec::AgentSpec = postcard::from_bytes(agent.core)?;
+            let (event, answer): spec::EventPart = postcard::from_bytes(bytes)?;
+            spec.events.push(event);
+            spec.answers.extend(answer);
+            Ok(spec)
         })
-        .as_deref()
+    }
 }

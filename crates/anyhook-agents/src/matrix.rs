@@ -1,41 +1,49 @@
-//! What each agent can do, read off its table. Nothing is declared beside the
-//! rows, so that nothing can disagree with them.
+//! What each agent can do, derived from its table, so that nothing can disagree
+//! with it.
 
 use anyhook_model::registry;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::Adapter;
-use crate::spec::{Blocking, Event};
+use crate::spec::{ConfigFile, ConfigShape, EventSpec};
 
 /// Whether an agent has a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {
     Yes,
-    /// Only there, or only so.
+    /// Only at some events, or only some forms of it.
     Partly(String),
     No,
 }
 
-impl Blocking {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prevent => "prevent",
-            Self::Retry => "retry",
-            Self::Feedback => "feedback",
-            Self::Observe => "observe",
+impl Adapter {
+    /// The format of a config file; `folder` and `plugin` where it is not a document.
+    pub fn file_format(&self, file: &ConfigFile) -> &'static str {
+        match (file.format, self.spec.config.shape) {
+            (Some(format), _) => format.as_str(),
+            (None, ConfigShape::Plugin) => "plugin",
+            (None, _) => "folder",
         }
     }
-}
 
-impl Adapter {
-    /// The events by which a canonical one is written, or read.
-    pub fn events_of(&self, canonical: &str) -> impl Iterator<Item = &Event> {
-        self.spec
-            .events
-            .iter()
-            .filter(move |event| event.is.as_deref() == Some(canonical))
+    /// The native events of a canonical one.
+    pub fn events_of(&self, canonical: &str) -> impl Iterator<Item = &EventSpec> + Clone {
+        let events = self.spec.events.iter();
+        events.filter(move |event| event.is.as_deref() == Some(canonical))
+    }
+
+    /// The native events that are written for a canonical one.
+    pub fn written_events(&self, canonical: &str) -> impl Iterator<Item = &EventSpec> + Clone {
+        self.events_of(canonical).filter(|event| !event.read_only)
+    }
+
+    /// The note about a canonical event that the agent lacks; `None` if it has it.
+    pub fn absent_event_note(&self, canonical: &str) -> Option<&str> {
+        let note = self.spec.absent.events.get(canonical);
+        let is_absent = self.events_of(canonical).next().is_none();
+        is_absent.then(|| note.map_or("not available", AsRef::as_ref))
     }
 
     /// A capability of the registry, derived from the rows.
@@ -58,11 +66,8 @@ impl Adapter {
             },
             "async_execution" => field("async"),
             "platform_commands" => {
-                let all = ["windows", "linux", "osx"];
-                let has: Vec<&str> = all
-                    .into_iter()
-                    .filter(|system| handler.has(&format!("platform.{system}")))
-                    .collect();
+                let mut has = vec!["windows", "linux", "osx"];
+                has.retain(|system| handler.has(&format!("platform.{system}")));
                 match has.len() {
                     0 => Support::No,
                     3 => Support::Yes,
@@ -86,31 +91,22 @@ impl Adapter {
         }
     }
 
-    /// Judged where it matters most: before a tool runs.
-    fn at_events(&self, can: impl Fn(&Event) -> bool) -> Support {
-        let before: Vec<&Event> = self
-            .events_of("before_tool_execute")
-            .filter(|event| !event.read_only)
-            .collect();
-        let able = before.iter().filter(|event| can(event)).count();
-        if able > 0 && able == before.len() {
+    /// Support is full if every event before a tool call has it.
+    fn at_events(&self, can: impl Fn(&EventSpec) -> bool) -> Support {
+        let mut before = self.written_events("before_tool_execute").peekable();
+        if before.peek().is_some() && before.all(&can) {
             return Support::Yes;
         }
-        let others: Vec<&str> = self
-            .spec
-            .events
-            .iter()
-            .filter(|event| can(event) && !event.read_only)
-            .map(|event| event.native.as_ref())
-            .collect();
-        if others.is_empty() {
-            Support::No
-        } else {
-            Support::Partly(format!("at {}", others.join(", ")))
+        let able = self.spec.events.iter();
+        let able = able.filter(|event| can(event) && !event.read_only);
+        let names: Vec<&str> = able.map(|event| event.native.as_ref()).collect();
+        if names.is_empty() {
+            return Support::No;
         }
+        Support::Partly(format!("at {}", names.join(", ")))
     }
 
-    /// All of it, for machines.
+    /// The whole description as JSON.
     pub fn describe(&self) -> Value {
         let spec = &self.spec;
         let mut events = serde_json::Map::new();
@@ -120,7 +116,7 @@ impl Adapter {
                 .map(|event| {
                     json!({
                         "native": event.native,
-                        "blocking": event.blocking.as_str(),
+                        "blocking": event.blocking,
                         "matcher": event.matcher,
                         "tools": event.tools,
                         "written": !event.read_only,
@@ -129,8 +125,8 @@ impl Adapter {
                     })
                 })
                 .collect();
-            let value = match spec.absent.events.get(event.name) {
-                Some(why) => json!({ "absent": why }),
+            let value = match self.absent_event_note(event.name) {
+                Some(note) => json!({ "absent": note }),
                 None => json!(native),
             };
             events.insert(event.name.to_owned(), value);
@@ -155,7 +151,18 @@ impl Adapter {
             .events
             .iter()
             .filter(|event| event.is.is_none())
-            .map(|event| json!({"native": event.native, "blocking": event.blocking.as_str(), "note": event.note}))
+            .map(|event| json!({"native": event.native, "blocking": event.blocking, "note": event.note}))
+            .collect();
+        let files: Vec<Value> = spec
+            .files
+            .iter()
+            .map(|file| {
+                let mut value = json!(file);
+                if let Some(map) = value.as_object_mut() {
+                    map.insert("format".to_owned(), json!(self.file_format(file)));
+                }
+                value
+            })
             .collect();
         json!({
             "id": spec.id,
@@ -167,7 +174,7 @@ impl Adapter {
             "legacy": spec.legacy,
             "trust": spec.trust,
             "also_reads": spec.also_reads,
-            "files": spec.files,
+            "files": files,
             "events": events,
             "exclusive_events": exclusive,
             "tools": tools,
@@ -179,7 +186,7 @@ impl Adapter {
     }
 }
 
-/// The agents that are clients, not only forms.
+/// The agents that are clients, not only formats.
 pub fn clients() -> impl Iterator<Item = &'static Adapter> {
     crate::all().filter(|adapter| !adapter.spec.pseudo)
 }

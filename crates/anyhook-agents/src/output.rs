@@ -1,17 +1,17 @@
-//! A config document as the files that the agent reads.
+//! Writes a config document as the files that the agent reads.
 //!
-//! Most agents read one JSON file. Some read one script per event, some a
-//! program; these carry the document in a comment, so that it can be read back.
+//! Most agents read one JSON file, some one script per event or a program. A
+//! script or program has the document in a comment, so that it can be read back.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::Adapter;
-use crate::spec::Shape;
+use crate::spec::ConfigShape;
 
-/// Before the document in a generated script or program.
-pub const MARK: &str = "anyhook-config: ";
+/// Precedes the document in a generated script or program.
+pub const DOCUMENT_MARKER: &str = "anyhook-config: ";
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,58 +25,68 @@ pub struct NativeFile {
 impl Adapter {
     /// The files for a document of this agent.
     pub fn files(&self, document: &Value, variant: Option<&str>) -> Vec<NativeFile> {
-        match self.config(variant).shape {
-            Shape::Scripts => scripts(document),
-            Shape::Single if document.is_array() => self.single_files(document, variant),
-            Shape::Plugin => vec![NativeFile {
-                name: None,
-                text: self
-                    .quirks
-                    .plugin_text(document)
-                    .unwrap_or_else(|| pretty(document)),
-                executable: false,
-            }],
-            _ => vec![NativeFile {
-                name: None,
-                text: self.quirks.config_text(pretty(document)),
-                executable: false,
-            }],
-        }
+        let text = match self.config(variant).shape {
+            ConfigShape::Scripts => return scripts(document, self.quirks.deny_pattern()),
+            ConfigShape::Single if document.is_array() => {
+                return self.single_files(document, variant);
+            }
+            ConfigShape::Plugin => {
+                let text = self.quirks.plugin_text(document);
+                text.unwrap_or_else(|| pretty(document))
+            }
+            _ => self.quirks.config_text(pretty(document)),
+        };
+        vec![NativeFile {
+            name: None,
+            text,
+            executable: false,
+        }]
     }
 
-    /// One file for each hook, named after it, with the ending that the agent
-    /// looks for.
+    /// One file per hook, named after it, with the ending that the agent reads.
     fn single_files(&self, document: &Value, variant: Option<&str>) -> Vec<NativeFile> {
-        let ending = self
-            .spec
-            .files
-            .iter()
-            .find(|file| file.variant.as_deref() == variant)
+        let mut files = self.spec.files.iter();
+        let file = files.find(|file| file.variant.as_deref() == variant);
+        let ending = file
             .and_then(|file| file.path.rsplit_once('*'))
             .map_or("", |(_, ending)| ending);
-        let items = document.as_array().into_iter().flatten();
-        items
-            .enumerate()
-            .map(|(index, item)| {
-                let name = item.get("name").and_then(Value::as_str).unwrap_or("hook");
-                let mut stem: String = name
-                    .chars()
-                    .map(|letter| {
-                        if letter.is_alphanumeric() {
-                            letter.to_ascii_lowercase()
-                        } else {
-                            '-'
-                        }
-                    })
-                    .collect();
-                let _ = write!(stem, "-{}{ending}", index + 1);
-                NativeFile {
-                    name: Some(stem),
-                    text: self.quirks.config_text(pretty(item)),
-                    executable: false,
-                }
-            })
-            .collect()
+        let items = document.as_array().into_iter().flatten().enumerate();
+        let file = |(index, item): (usize, &Value)| {
+            let name = item.get("name").and_then(Value::as_str).unwrap_or("hook");
+            let stem = name.replace(|letter: char| !letter.is_alphanumeric(), "-");
+            let stem = stem.to_ascii_lowercase();
+            NativeFile {
+                name: Some(format!("{stem}-{}{ending}", index + 1)),
+                text: self.quirks.config_text(pretty(item)),
+                executable: false,
+            }
+        };
+        items.map(file).collect()
+    }
+
+    /// Whether slashes in this agent's JSON strings must be written as `\/`.
+    pub fn escapes_slashes(&self) -> bool {
+        self.quirks.config_text("\"/\"".to_owned()) != "\"/\""
+    }
+
+    /// The program through which this agent calls the bridge, for agents that load
+    /// one. It runs `command`, for at most `seconds`.
+    pub fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
+        self.quirks.bridge_plugin(command, seconds)
+    }
+
+    /// The payload as a converted hook reads it.
+    #[must_use]
+    pub fn payload_of_program(&self, mut payload: Value) -> Value {
+        self.quirks.payload_of_program(&mut payload);
+        payload
+    }
+
+    /// The answer of a converted hook as the agent gets it.
+    pub fn answer_of_program(&self, stdout: &str) -> String {
+        let answer = serde_json::from_str(stdout).ok();
+        let answer = answer.and_then(|answer| self.quirks.answer_of_program(&answer));
+        answer.map_or_else(|| stdout.to_owned(), |answer| answer.to_string())
     }
 
     /// The document of a folder of scripts, from their names and texts.
@@ -87,16 +97,12 @@ impl Adapter {
         let mut map = Map::new();
         for (name, path, text) in scripts {
             let stem = name.split('.').next().unwrap_or(name);
-            let event = self
-                .spec
-                .events
-                .iter()
-                .find(|event| event.native.eq_ignore_ascii_case(stem));
+            let mut events = self.spec.events.iter();
+            let event = events.find(|event| event.native.eq_ignore_ascii_case(stem));
             let Some(event) = event else { continue };
-            let entries = marked(text).unwrap_or_else(|| serde_json::json!([{ "command": path }]));
-            let list = map
-                .entry(event.native.as_ref())
-                .or_insert_with(|| Value::Array(Vec::new()));
+            let entries = marked(text).unwrap_or_else(|| json!([{ "command": path }]));
+            let list = map.entry(event.native.as_ref());
+            let list = list.or_insert_with(|| json!([]));
             if let (Value::Array(list), Value::Array(entries)) = (list, entries) {
                 list.extend(entries);
             }
@@ -107,7 +113,8 @@ impl Adapter {
 
 /// The document that a generated script or program carries.
 pub fn marked(text: &str) -> Option<Value> {
-    let line = text.lines().find_map(|line| line.split_once(MARK))?.1;
+    let mut lines = text.lines();
+    let (_, line) = lines.find_map(|line| line.split_once(DOCUMENT_MARKER))?;
     serde_json::from_str(line.trim_end().trim_end_matches("*/").trim_end()).ok()
 }
 
@@ -115,27 +122,28 @@ fn pretty(document: &Value) -> String {
     serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
 }
 
-/// One script per event. Each hook gets the payload; the first answer that
-/// cancels is given, else the last that was given at all.
-fn scripts(document: &Value) -> Vec<NativeFile> {
+/// One script per event. Each hook gets the payload; the script answers with the
+/// first answer that denies, or else with the last one.
+fn scripts(document: &Value, deny: &str) -> Vec<NativeFile> {
     let mut files = Vec::new();
     for (event, entries) in document.as_object().into_iter().flatten() {
-        let commands: Vec<&str> = entries
-            .as_array()
-            .into_iter()
-            .flatten()
+        let commands = entries.as_array().into_iter().flatten();
+        let commands: Vec<&str> = commands
             .filter_map(|entry| entry.get("command")?.as_str())
             .collect();
         let mut text = String::from("#!/bin/sh\n# Generated by anyhook; the hooks in one line:\n");
-        let _ = writeln!(text, "# {MARK}{entries}");
+        let _ = writeln!(text, "# {DOCUMENT_MARKER}{entries}");
         if let [one] = commands.as_slice() {
             let _ = writeln!(text, "{one}");
         } else {
             text.push_str("payload=$(cat)\nanswer=\n");
             for command in commands {
-                let quoted = command.replace('\'', r"'\''");
-                let _ = writeln!(text, "said=$(printf '%s' \"$payload\" | sh -c '{quoted}')");
-                text.push_str("case $said in *'\"cancel\"'*true*) printf '%s\\n' \"$said\"; exit 0 ;; ?*) answer=$said ;; esac\n");
+                let quoted = anyhook_util::shell::quote(command);
+                let _ = writeln!(text, "said=$(printf '%s' \"$payload\" | sh -c {quoted})");
+                let _ = writeln!(
+                    text,
+                    "case $said in {deny}) printf '%s\\n' \"$said\"; exit 0 ;; ?*) answer=$said ;; esac"
+                );
             }
             text.push_str("printf '%s\\n' \"$answer\"\n");
         }
@@ -146,20 +154,4 @@ fn scripts(document: &Value) -> Vec<NativeFile> {
         });
     }
     files
-}
-
-impl Adapter {
-    /// Whether slashes in this agent's JSON strings must be written as `\/`.
-    pub fn escapes_slashes(&self) -> bool {
-        self.quirks.config_text("\"/\"".to_owned()) != "\"/\""
-    }
-}
-
-impl Adapter {
-    /// The program through which this agent calls the bridge, for agents that
-    /// load one; `command` is the bridge's program and its arguments, `seconds`
-    /// the time after which it is ended.
-    pub fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
-        self.quirks.bridge_plugin(command, seconds)
-    }
 }

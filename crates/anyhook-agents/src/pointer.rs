@@ -4,14 +4,16 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use crate::spec::Str;
+
 /// The value at `pointer`; `None` for a missing value and for `null`.
-pub fn get<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+pub(crate) fn get<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     find(value, pointer).filter(|found| !found.is_null())
 }
 
-/// As [`Value::pointer`], which copies every part twice; a payload is asked for
-/// many.
-pub fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+/// As [`Value::pointer`], which copies every part twice; decoding a payload
+/// looks up many.
+pub(crate) fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.is_empty() {
         return Some(value);
     }
@@ -33,9 +35,8 @@ fn member<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if map.len() > 16 {
         return map.get(name);
     }
-    map.iter()
-        .find(|(key, _)| *key == name)
-        .map(|(_, value)| value)
+    let (_, value) = map.iter().find(|(key, _)| *key == name)?;
+    Some(value)
 }
 
 /// `0`, or digits that do not begin with it.
@@ -62,9 +63,14 @@ fn segments(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
+/// The pointer to a key of the root.
+pub(crate) fn to_key(key: &str) -> String {
+    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
 /// Puts `value` at `pointer`, making objects on the way. A number makes an
 /// array only where one is missing and the number is 0.
-pub fn put(root: &mut Value, pointer: &str, value: Value) {
+pub(crate) fn put(root: &mut Value, pointer: &str, value: Value) {
     let mut here = root;
     let parts: Vec<Cow<'_, str>> = segments(pointer).collect();
     for (index, part) in parts.iter().enumerate() {
@@ -72,9 +78,7 @@ pub fn put(root: &mut Value, pointer: &str, value: Value) {
             let Ok(at) = part.parse::<usize>() else {
                 return;
             };
-            while items.len() <= at {
-                items.push(Value::Null);
-            }
+            items.resize(items.len().max(at + 1), Value::Null);
             let Some(next) = items.get_mut(at) else {
                 return;
             };
@@ -95,7 +99,7 @@ pub fn put(root: &mut Value, pointer: &str, value: Value) {
 }
 
 /// Takes the value at `pointer` out, with the objects that this leaves empty.
-pub fn take(root: &mut Value, pointer: &str) -> Option<Value> {
+pub(crate) fn take(root: &mut Value, pointer: &str) -> Option<Value> {
     let parts: Vec<Cow<'_, str>> = segments(pointer).collect();
     take_parts(root, &parts)
 }
@@ -116,7 +120,7 @@ fn take_parts(here: &mut Value, parts: &[Cow<'_, str>]) -> Option<Value> {
 
 /// A copy of an object, with what is at `pointers` taken out of it. Only what
 /// stays is copied.
-pub fn without(value: &Value, pointers: &[&str]) -> Value {
+pub(crate) fn without(value: &Value, pointers: &[&str]) -> Value {
     let Value::Object(map) = value else {
         return value.clone();
     };
@@ -139,37 +143,41 @@ pub fn without(value: &Value, pointers: &[&str]) -> Value {
     rest
 }
 
-/// Lays `over` upon `base`: objects are merged, everything else replaces.
-pub fn overlay(base: &mut Value, over: &Value) {
+/// Merges `over` into `base`: objects are merged, everything else is replaced.
+pub(crate) fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
-        (Value::Object(base), Value::Object(over)) => {
-            for (key, value) in over {
-                match base.get_mut(key) {
-                    Some(place) => overlay(place, value),
-                    None => {
-                        base.insert(key.clone(), value.clone());
-                    }
-                }
-            }
-        }
+        (Value::Object(base), Value::Object(over)) => overlay_map(base, over),
         (base, over) => *base = over.clone(),
     }
 }
 
+/// As [`overlay`], for two objects.
+pub(crate) fn overlay_map(base: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (key, value) in over {
+        match base.get_mut(key) {
+            Some(place) => overlay(place, value),
+            None => {
+                base.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Whether a payload has all of these marks, at least one.
+pub(crate) fn has_marks(value: &Value, marks: &[Str]) -> bool {
+    !marks.is_empty() && marks.iter().all(|mark| has_mark(value, mark))
+}
+
 /// Whether a payload has a mark: `/a`, `!/a` (missing), `/a=text`, `/a*=part`.
-pub fn marked(value: &Value, mark: &str) -> bool {
+fn has_mark(value: &Value, mark: &str) -> bool {
     if let Some(pointer) = mark.strip_prefix('!') {
         return find(value, pointer).is_none();
     }
     match mark.split_once('=') {
         Some((pointer, text)) => {
-            let (pointer, part) = match pointer.strip_suffix('*') {
-                Some(pointer) => (pointer, true),
-                None => (pointer, false),
-            };
-            find(value, pointer)
-                .and_then(Value::as_str)
-                .is_some_and(|found| found == text || (part && found.contains(text)))
+            let shortened = pointer.strip_suffix('*');
+            let found = find(value, shortened.unwrap_or(pointer)).and_then(Value::as_str);
+            found.is_some_and(|it| it == text || (shortened.is_some() && it.contains(text)))
         }
         None => find(value, mark).is_some(),
     }

@@ -1,31 +1,35 @@
-//! The shape of `agents/<slug>/agent.toml`: all that is known of one agent.
+//! The types of `agents/<slug>/agent.toml`, the description of one agent.
 //!
-//! The same structs are read by `build.rs` (from TOML, so that a mistake stops
-//! the build with file and line) and at run time (from the compact form that
-//! the build makes of it). Tables are data: what cannot be said here is in the
-//! agent's `quirks.rs`.
+//! `build.rs` reads them from TOML, so that a mistake stops the build with file
+//! and line. At run time they are read from the compact form that the build
+//! writes. Behaviour that has no field here is in the agent's `quirks.rs`.
 
 #[path = "spec/config.rs"]
 mod config;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::OnceLock;
 
-use serde::{Deserialize, Serialize};
+use anyhook_model::event::field;
+use anyhook_model::registry;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use config::*;
 
 pub type Str = Cow<'static, str>;
 
-/// JSON inside a table. The compact form that the binary carries has it as
-/// text, so that reading a table does not parse what one event never needs.
+/// JSON inside a table. The compact form has it as text, so that reading a table
+/// does not parse what one event never needs.
 mod as_json {
     use serde::de::{DeserializeOwned, Error as _};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
+    pub(super) fn serialize<T, S>(value: &T, serializer: S) -> Result<S::Ok, S::Error>
     where
         T: Serialize + Default + PartialEq,
         S: Serializer,
@@ -40,7 +44,7 @@ mod as_json {
         serializer.serialize_str(&text)
     }
 
-    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
     where
         T: DeserializeOwned + Default,
         D: Deserializer<'de>,
@@ -56,14 +60,14 @@ mod as_json {
     }
 }
 
-/// A JSON value that is parsed when it is first looked at.
+/// A JSON value that is parsed on first use.
 #[derive(Debug, Clone, Default)]
-pub struct Lazy {
+pub struct LazyJson {
     text: String,
     value: OnceLock<Value>,
 }
 
-impl Lazy {
+impl LazyJson {
     pub fn get(&self) -> &Value {
         // The text was written from a value by the build.
         self.value
@@ -79,7 +83,7 @@ impl Lazy {
     }
 }
 
-impl Serialize for Lazy {
+impl Serialize for LazyJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
             self.get().serialize(serializer)
@@ -89,7 +93,7 @@ impl Serialize for Lazy {
     }
 }
 
-impl<'de> Deserialize<'de> for Lazy {
+impl<'de> Deserialize<'de> for LazyJson {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = if deserializer.is_human_readable() {
             match Value::deserialize(deserializer)? {
@@ -108,7 +112,7 @@ impl<'de> Deserialize<'de> for Lazy {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
+pub struct AgentSpec {
     pub id: Str,
     pub name: Str,
     pub homepage: Str,
@@ -117,67 +121,76 @@ pub struct Agent {
     #[serde(default)]
     pub aliases: Vec<Str>,
     pub verified: Verified,
-    /// Not a client: a form that hooks and configs may have.
+    /// Not a client, only a format of hooks and configs.
     #[serde(default)]
     pub pseudo: bool,
-    /// Set when the agent is at its end: what follows it.
-    #[serde(default)]
+    /// Set if the agent is discontinued: what replaces it.
     pub legacy: Option<Str>,
     /// What the user must do before the agent runs hooks at all.
-    #[serde(default)]
     pub trust: Option<Str>,
-    /// Files of other agents that this one reads as well: its hooks would run twice.
+    /// Files of other agents that this one also reads: hooks in both run twice.
     #[serde(default)]
     pub also_reads: Vec<Str>,
     #[serde(default)]
-    pub detect: Detect,
+    pub detect: DetectSpec,
     #[serde(default)]
-    pub launch: Launch,
-    /// Where the agent keeps what its user has trusted, where that is known
-    /// well enough to read it, and to write it for a user who asks for it.
-    #[serde(default)]
+    pub launch: LaunchSpec,
+    /// Where the agent keeps what its user trusts, if that is known well enough
+    /// to read it, and to write it on request.
     pub ledger: Option<Ledger>,
     #[serde(default, rename = "file")]
     pub files: Vec<ConfigFile>,
     pub config: Config,
     #[serde(default)]
-    pub payload: Payload,
+    pub payload: PayloadSpec,
     #[serde(default, rename = "event")]
-    pub events: Vec<Event>,
+    pub events: Vec<EventSpec>,
     #[serde(default, rename = "tool")]
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ToolSpec>,
     #[serde(default)]
     pub mcp: McpNames,
-    /// Ways of answering, by name; events refer to them.
+    /// The answer to a payload that cannot be read, if the agent's contract defines one.
+    #[serde(default, with = "as_json")]
+    pub unreadable: Option<Map<String, Value>>,
+    /// Answer profiles by name; events refer to them.
     #[serde(default, rename = "answer")]
     pub answers: BTreeMap<Str, AnswerProfile>,
     /// Variables that the agent gives its hooks: name → template over
-    /// `{project}`, `{session_id}`, `{transcript_path}`, `{event}`, `{tool}`.
+    /// `{project}`, `{session_id}`, `{transcript_path}`, `{event}`, `{tool}`;
+    /// `{plugin}` if only hooks of a plugin get it.
     #[serde(default)]
     pub env: BTreeMap<Str, Str>,
-    /// Canonical names that this agent lacks, each with the reason.
+    /// A project's files that set variables for the agent and its hooks.
+    #[serde(default, rename = "env_source")]
+    pub env_sources: Vec<EnvSource>,
+    /// Canonical names that this agent lacks. Every tool is listed, with a reason;
+    /// an event only if there is something to know about its absence.
     #[serde(default)]
     pub absent: Absent,
     #[serde(default, rename = "hazard")]
     pub hazards: Vec<Hazard>,
+    /// Keys of a config file that turn hooks off.
+    #[serde(default, rename = "off_switch")]
+    pub off_switches: Vec<OffSwitch>,
+    /// The hazard that describes hooks in `also_reads` files.
+    #[serde(default)]
+    pub also_reads_hazard: Option<Str>,
 }
 
-/// One event and the way to answer it, by name.
-pub type EventPart = (Event, Option<(Str, AnswerProfile)>);
+/// One event, with its answer profile and the profile's name.
+pub type EventPart = (EventSpec, Option<(Str, AnswerProfile)>);
 
-impl Agent {
-    /// The agent without events and answers, and each event with its answer:
-    /// a call of the dispatcher needs one of them.
+impl AgentSpec {
+    /// The agent without events and answers, and each event with its answer
+    /// profile: a call of the dispatcher needs only one of them.
     #[must_use]
-    pub fn apart(mut self) -> (Self, Vec<EventPart>) {
+    pub fn split_events(mut self) -> (Self, Vec<EventPart>) {
         let answers = std::mem::take(&mut self.answers);
         let parts = std::mem::take(&mut self.events)
             .into_iter()
             .map(|event| {
-                let answer = event
-                    .answer
-                    .as_ref()
-                    .and_then(|name| answers.get_key_value(name));
+                let answer = event.answer.as_ref();
+                let answer = answer.and_then(|name| answers.get_key_value(name));
                 let answer = answer.map(|(name, profile)| (name.clone(), profile.clone()));
                 (event, answer)
             })
@@ -185,8 +198,8 @@ impl Agent {
         (self, parts)
     }
 
-    /// Without what only people, configs and chores need: the dispatcher reads
-    /// this at every tool call.
+    /// Without what the dispatcher does not need, which reads this at every tool
+    /// call.
     #[must_use]
     pub fn for_run(mut self) -> Self {
         self.homepage = Str::default();
@@ -195,11 +208,14 @@ impl Agent {
         self.trust = None;
         self.also_reads.clear();
         self.files.clear();
-        self.launch = Launch::default();
+        self.launch = LaunchSpec::default();
         self.ledger = None;
         self.config = Config::default();
+        self.env_sources.clear();
         self.absent = Absent::default();
         self.hazards.clear();
+        self.off_switches.clear();
+        self.also_reads_hazard = None;
         for event in &mut self.events {
             event.note = None;
             event.approximate = None;
@@ -217,22 +233,47 @@ pub struct Verified {
     /// The version that the facts were checked against.
     pub version: Str,
     pub date: Str,
-    /// `run`: the client was run; `source`: read in its code; `docs`: only documented.
-    pub how: Str,
+    pub how: VerifiedHow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerifiedHow {
+    /// Observed in a running client.
+    Run,
+    /// Read in its source code.
+    Source,
+    /// Read in its documentation only.
+    Docs,
 }
 
 /// How the agent starts a hook's command line.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Launch {
-    #[serde(default)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaunchSpec {
     pub shell: Shell,
-    /// On Windows commands go to PowerShell.
-    #[serde(default)]
+    /// On Windows, PowerShell runs the commands.
     pub powershell: bool,
-    /// Endings under which a script of an event is found, the preferred first.
-    #[serde(default)]
+    /// File endings of an event's script, the preferred one first.
     pub endings: Vec<Str>,
+    /// The folder in which hooks of a project start.
+    pub starts_in: StartFolder,
+    /// The agent replaces `$NAME` itself, with quotes of its own, and leaves
+    /// `${NAME}` to the shell.
+    pub expands_variables: bool,
+    /// What the agent does at every event if the program cannot be found, where
+    /// it does not just go on.
+    pub missing_program: Option<Str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartFolder {
+    /// The session's folder, which may be below the project's root.
+    #[default]
+    Session,
+    /// The project's root.
+    Project,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -243,59 +284,50 @@ pub enum Shell {
     Sh,
     /// `bash -c`
     Bash,
-    /// The user's shell, as a login shell: what a profile prints comes first,
-    /// and it may set another PATH.
+    /// The user's shell as a login shell: its profile may print text before the
+    /// hook does, and may change PATH.
     Login,
 }
 
+/// The agent's record of what its user trusts. Its contents: see `trust.rs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
-    pub kind: LedgerKind,
-    /// The file in the home.
-    #[serde(default)]
+    /// JSON, or TOML if its name ends so.
     pub file: Str,
-    /// A variable that trusts whatever folder it is.
+    /// The variable that moves the file's folder.
+    pub home_env: Option<Str>,
+    /// The variable that makes the agent trust every folder if it is `true`.
+    pub env: Option<Str>,
+    /// Arguments with which the agent's program serves JSON-RPC on standard
+    /// input and answers `hooks/list`.
     #[serde(default)]
-    pub env: Str,
+    pub list_hooks: Vec<Str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LedgerKind {
-    /// Hashes of single entries and a level per project, in `config.toml`
-    /// beside the user's hooks.
-    HashedEntries,
-    /// A map of folders, in `file`.
-    Folders,
-}
-
-/// How to tell that this agent is calling.
+/// How to recognise this agent.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Detect {
+#[serde(default, deny_unknown_fields)]
+pub struct DetectSpec {
     /// Environment variables, `NAME` or `NAME=value`.
-    #[serde(default)]
     pub env: Vec<Str>,
-    /// JSON pointers that its payloads have; `!` before one: must be missing;
-    /// `/a=b`: has that text; `/a*=b`: has a text with that in it.
-    #[serde(default)]
+    /// Environment variables of the commands that it runs for the model, in the
+    /// same form.
+    pub shell_env: Vec<Str>,
+    /// JSON pointers that its payloads have. `!/a`: must be missing; `/a=b`: is
+    /// that text; `/a*=b`: is a text that contains it.
     pub payload: Vec<Str>,
-    /// Variables that mean that nobody sits before it.
-    #[serde(default)]
+    /// Variables that mean that no user is present.
     pub unattended: Vec<Str>,
-    /// Arguments of the program that mean that nobody sits before it.
-    #[serde(default)]
+    /// Arguments of the program that mean that no user is present.
     pub headless: Vec<Str>,
     /// The program's name on PATH.
-    #[serde(default)]
     pub binary: Vec<Str>,
-    /// Folders in a project or home that tell that it is used.
-    #[serde(default)]
+    /// Folders in a project or home that show that it is used.
     pub folders: Vec<Str>,
 }
 
-/// How a value differs between the two sides. Each states its law.
+/// How a native value differs from the canonical one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Codec {
@@ -316,7 +348,7 @@ pub enum Codec {
     EpochMillis,
     /// Native is epoch milliseconds as text where canonical is RFC 3339.
     EpochMillisText,
-    /// Native is a text that holds JSON.
+    /// Native is a text that contains JSON.
     Json,
     /// Native is an array, canonical its first item.
     First,
@@ -335,24 +367,21 @@ pub enum Codec {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Payload {
-    /// Where the payload says its event; absent: it does not.
-    #[serde(default)]
+#[serde(default, deny_unknown_fields)]
+pub struct PayloadSpec {
+    /// Pointer to the event's name; absent if payloads have none.
     pub event_at: Option<Str>,
-    /// Rows for every event, by set; events use `common` unless they say.
-    #[serde(default)]
-    pub rows: BTreeMap<Str, Vec<Row>>,
-    /// Fields that scripts expect and that another agent's event cannot fill.
-    #[serde(default)]
+    /// Row sets by name; an event uses `common` unless it names another.
+    pub rows: BTreeMap<Str, Vec<PayloadRow>>,
+    /// Fields that scripts expect but an event of another agent does not have.
     #[serde(with = "as_json")]
     pub defaults: Map<String, Value>,
 }
 
-/// One row of a payload: a canonical place and a native one.
+/// One row of a payload: a canonical field and its native pointer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct PayloadRow {
     /// `session_id`, `cwd`, `timestamp`, `tool_name`, `tool_input`,
     /// `tool_input.<key>`, `mcp.server`, `mcp.tool`, or a key of `data`.
     pub to: Str,
@@ -360,7 +389,7 @@ pub struct Row {
     pub at: Str,
     #[serde(default, rename = "as")]
     pub codec: Codec,
-    /// A second place for the same thing: read when the first is missing.
+    /// A second pointer for the same field, read if the first is missing.
     #[serde(default)]
     pub alt: bool,
 }
@@ -368,257 +397,347 @@ pub struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocking {
-    /// A deny keeps the thing from happening.
+    /// A deny prevents the action.
     Prevent,
-    /// A deny sends the agent back to work.
+    /// A deny makes the agent continue its work.
     Retry,
-    /// It has happened; a deny gives the model feedback.
+    /// The action has already happened; a deny gives the model feedback.
     Feedback,
-    /// Nothing that a hook says changes anything.
+    /// The agent ignores the hook's answer.
     Observe,
 }
 
+/// What an event's matcher is tested against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatcherSubject {
+    /// The event takes no matcher.
+    #[default]
+    None,
+    /// The tool's name: the only subject that canonical matchers have.
+    Tool,
+    AgentName,
+    AgentType,
+    Command,
+    CommandName,
+    Error,
+    File,
+    FilePath,
+    LoadReason,
+    McpServerName,
+    Model,
+    NotificationType,
+    Prompt,
+    Reason,
+    Source,
+    Trigger,
+}
+
+impl MatcherSubject {
+    /// The key of the canonical event's data that has it, where canonical
+    /// matchers know it.
+    pub fn data_key(self) -> Option<&'static str> {
+        match self {
+            Self::Source => Some(field::START_SOURCE),
+            Self::Reason => Some("reason"),
+            Self::Trigger => Some(field::TRIGGER),
+            Self::NotificationType => Some("notification_type"),
+            Self::AgentType | Self::AgentName => Some(field::AGENT_TYPE),
+            Self::Error => Some(field::ERROR),
+            _ => None,
+        }
+    }
+}
+
+impl EventSpec {
+    /// The key of the event's data that its matchers are compared with, if it is
+    /// not about a tool and canonical matchers know it.
+    pub fn subject(&self) -> Option<&'static str> {
+        let canonical = registry::event(self.is.as_deref()?)?.subject?;
+        (self.matcher.data_key() == Some(canonical)).then_some(canonical)
+    }
+}
+
+/// Enums that are shown to users by their word in the tables.
+macro_rules! display_table_word {
+    ($($name:ty),*) => {$(
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(formatter)
+            }
+        }
+    )*};
+}
+
+display_table_word!(Blocking, MatcherSubject, Scope, VerifiedHow);
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Event {
+pub struct EventSpec {
     pub native: Str,
-    /// Canonical event; absent: only this agent has it.
-    #[serde(default)]
+    /// Canonical event; absent if only this agent has it.
     pub is: Option<Str>,
     /// Other native spellings, in config or payload.
     #[serde(default)]
     pub aliases: Vec<Str>,
-    /// The payload's name for it, when it is not `native`.
-    #[serde(default)]
+    /// Its name in payloads, if not `native`.
     pub payload_name: Option<Str>,
     pub blocking: Blocking,
-    /// What a matcher is tested against: `tool`, `none`, or another subject.
     #[serde(default)]
-    pub matcher: Str,
+    pub matcher: MatcherSubject,
     /// The event is only for these canonical tools (`mcp` for any MCP tool).
     #[serde(default)]
     pub tools: Vec<Str>,
-    /// Name of the way to answer; absent: no answer is read.
-    #[serde(default)]
+    /// Name of the answer profile; absent if the agent reads no answer.
     pub answer: Option<Str>,
-    /// Row set of the payload.
-    #[serde(default)]
+    /// Name of the payload's row set.
     pub common: Option<Str>,
     #[serde(default)]
-    pub rows: Vec<Row>,
+    pub rows: Vec<PayloadRow>,
     /// Fixed canonical data (`status = "error"`).
-    #[serde(default)]
-    #[serde(with = "as_json")]
+    #[serde(default, with = "as_json")]
     pub data: Map<String, Value>,
     /// Pointers by which a payload without a name is recognised, as in `detect`.
     #[serde(default)]
     pub marks: Vec<Str>,
-    /// Set when the event is only near the canonical one: how it differs.
-    #[serde(default)]
+    /// How the event differs, if it is only similar to the canonical one.
     pub approximate: Option<Str>,
-    /// Read, never chosen when writing: an older or second way.
+    /// Read but never written: an older or second spelling.
     #[serde(default)]
     pub read_only: bool,
-    /// The longest time that a handler of it can ask for, in seconds.
-    #[serde(default)]
+    /// The longest timeout of its handlers, in seconds.
     pub max_timeout: Option<f64>,
-    /// The bridge does not ask for it: too frequent, or of no use.
+    /// The bridge does not subscribe to it: too frequent, or of no use.
     #[serde(default)]
     pub noisy: bool,
-    #[serde(default)]
     pub note: Option<Str>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tool {
+pub struct ToolSpec {
     /// Canonical tool.
     pub is: Str,
     pub native: Str,
     /// Other native names that are decoded to the same canonical tool.
     #[serde(default)]
     pub aliases: Vec<Str>,
-    /// Further canonical tools that this native tool does as well.
+    /// Other canonical tools that this native tool is as well.
     #[serde(default)]
     pub also: Vec<Str>,
-    /// Only when the native input has these values.
-    #[serde(default)]
-    #[serde(with = "as_json")]
+    /// The row applies only if the native input has these values.
+    #[serde(default, with = "as_json")]
     pub when: Map<String, Value>,
     /// Canonical key → native key.
     #[serde(default)]
-    pub keys: BTreeMap<Str, Key>,
+    pub keys: BTreeMap<Str, InputKey>,
     /// How edits are written.
-    #[serde(default)]
-    pub edits: Option<Edits>,
-    /// Native key that holds a patch in the `*** Begin Patch` format.
-    #[serde(default)]
+    pub edits: Option<EditKeys>,
+    /// Native key of a patch in the `*** Begin Patch` format.
     pub patch: Option<Str>,
-    /// Canonical keys that the agent really changes on a rewrite. Absent: all.
-    #[serde(default)]
+    /// Canonical keys that a rewrite really changes. Absent: all.
     pub rewritable: Option<Vec<Str>>,
-    /// Read, never chosen when writing.
+    /// Read but never written.
     #[serde(default)]
     pub read_only: bool,
+    /// A matcher for the canonical tool names it too, even if it is never
+    /// written otherwise: it does what the canonical tool does.
+    #[serde(default)]
+    pub guarded: bool,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Key {
+pub struct InputKey {
     pub at: Str,
     #[serde(rename = "as")]
     pub codec: Codec,
 }
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for InputKey {
     /// `"native"` or `{ at = "native", as = "codec" }`.
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Whole {
-            at: String,
+            at: Str,
             #[serde(default, rename = "as")]
             codec: Codec,
         }
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Short {
-            Name(String),
-            Whole(Whole),
+
+        struct NameOrWhole;
+
+        impl<'de> Visitor<'de> for NameOrWhole {
+            type Value = Whole;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a native key, or a table with `at` and `as`")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Whole, E> {
+                Ok(Whole {
+                    at: name.to_owned().into(),
+                    codec: Codec::Same,
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Whole, A::Error> {
+                Whole::deserialize(MapAccessDeserializer::new(map))
+            }
         }
-        if !deserializer.is_human_readable() {
-            let Whole { at, codec } = Whole::deserialize(deserializer)?;
-            return Ok(Self {
-                at: at.into(),
-                codec,
-            });
-        }
-        Ok(match Short::deserialize(deserializer)? {
-            Short::Name(at) => Self {
-                at: at.into(),
-                codec: Codec::Same,
-            },
-            Short::Whole(Whole { at, codec }) => Self {
-                at: at.into(),
-                codec,
-            },
-        })
+
+        let Whole { at, codec } = if deserializer.is_human_readable() {
+            deserializer.deserialize_any(NameOrWhole)?
+        } else {
+            Whole::deserialize(deserializer)?
+        };
+        Ok(Self { at, codec })
     }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Edits {
-    /// Native key of the list; absent: one edit, its keys in the input itself.
-    #[serde(default)]
+pub struct EditKeys {
+    /// Native key of the list; absent if the input itself is one edit.
     pub list: Option<Str>,
     pub old: Str,
     pub new: Str,
-    #[serde(default)]
     pub replace_all: Option<Str>,
     /// Native key of the path inside each edit (several files in one call).
-    #[serde(default)]
     pub path: Option<Str>,
 }
 
 /// How MCP tools are named in payloads and matchers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct McpNames {
     /// Template over `{server}` and `{tool}`; empty: no combined name.
-    #[serde(default)]
     pub format: Str,
     /// Characters that are replaced by `_` in `{server}`.
-    #[serde(default)]
     pub server_replaces: Str,
-    /// Template of a matcher for a whole server (a regex where matchers are).
-    #[serde(default)]
+    /// Template of a matcher for a whole server; a regex if matchers are.
     pub server_matcher: Option<Str>,
-    /// Template of a matcher for one tool, when not the name.
-    #[serde(default)]
+    /// Template of a matcher for one tool, if not its name.
     pub tool_matcher: Option<Str>,
-    /// The name does not tell the server from the tool: needs other fields.
-    #[serde(default)]
+    /// The name does not show where the server's part ends; other fields do.
     pub ambiguous: bool,
-    /// A matcher for an MCP tool cannot stand in one text with another.
-    #[serde(default)]
+    /// A matcher for an MCP tool cannot be combined with another in one text.
     pub apart: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct AnswerProfile {
-    /// Exit codes at which JSON on stdout is read: `0`, `0,2`, `!2` (any but 2),
-    /// `any`, `none`.
-    #[serde(default)]
-    pub reads: Str,
-    /// What exit 2 means to the agent: `deny`, `warn`, `ignored`.
-    #[serde(default)]
-    pub exit2: Str,
-    /// What other non-zero codes mean: `warn` (default), `deny`, `ignored`.
-    #[serde(default)]
-    pub other_exit: Str,
-    /// What plain text on stdout at exit 0 means: `ignored` (default), `context`, `message`, `error`.
-    #[serde(default)]
-    pub plain: Str,
-    /// JSON is looked for on stderr when stdout is empty.
-    #[serde(default)]
+    pub reads: ReadsAt,
+    /// What exit 2 means to the agent.
+    pub exit2: ExitMeaning,
+    /// Exit 2 without a text on stderr is a failed hook, and not a deny.
+    pub needs_reason: bool,
+    /// What other non-zero codes mean.
+    pub other_exit: ExitMeaning,
+    pub plain: PlainText,
+    /// JSON is read from stderr if stdout is empty.
     pub stderr_fallback: bool,
-    /// Printed when there is nothing to say, where silence is dangerous.
-    #[serde(default)]
+    /// Printed as an empty answer, for agents that misread empty output.
     #[serde(with = "as_json")]
     pub empty: Option<Map<String, Value>>,
-    #[serde(default)]
     pub deny: Vec<Template>,
-    #[serde(default)]
     pub ask: Vec<Template>,
-    /// Grants what the agent would ask the user for. Written only on request.
-    #[serde(default)]
+    /// Grants what the agent would ask the user for. Written only if a hook asks
+    /// for it.
     pub approve: Vec<Template>,
-    #[serde(default)]
     pub context: Vec<Template>,
-    #[serde(default)]
     pub message: Vec<Template>,
-    #[serde(default)]
     pub rewrite: Vec<Template>,
     /// `continue: false`.
-    #[serde(default)]
     pub stop: Vec<Template>,
-    #[serde(default)]
     pub suppress: Vec<Template>,
-    /// How a rewrite is applied: `replace` (default), `merge`.
-    #[serde(default)]
-    pub rewrite_mode: Str,
-    /// Headless or without a terminal, `ask` does not reach anybody.
-    #[serde(default)]
+    pub rewrite_mode: RewriteMode,
+    /// Without a user, such as in a headless run, `ask` has no effect.
     pub ask_needs_user: bool,
-    /// What the agent does, for people: kind → sentence.
-    #[serde(default)]
-    pub effect: BTreeMap<Str, Str>,
+    /// What the agent does with a part of an answer, for users.
+    pub effect: BTreeMap<AnswerPart, Str>,
 }
 
-/// One way to say one thing. The first of a list is written, all are read.
+/// Exit codes at which the agent reads JSON on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ReadsAt {
+    #[default]
+    #[serde(rename = "0")]
+    Zero,
+    #[serde(rename = "0,2")]
+    ZeroAndTwo,
+    #[serde(rename = "!2")]
+    AllButTwo,
+    #[serde(rename = "any")]
+    Any,
+    #[serde(rename = "none")]
+    Never,
+}
+
+/// What an exit code other than 0 means to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExitMeaning {
+    #[default]
+    Warn,
+    Deny,
+    Ignored,
+}
+
+/// What plain text on stdout at exit 0 means to the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlainText {
+    #[default]
+    Ignored,
+    Context,
+    Message,
+    Error,
+}
+
+/// How the agent applies a rewritten tool input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewriteMode {
+    /// It replaces the whole input.
+    #[default]
+    Replace,
+    /// Its keys are merged into the input.
+    Merge,
+}
+
+/// The parts of an answer that have templates in an [`AnswerProfile`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerPart {
+    Deny,
+    Ask,
+    Approve,
+    Context,
+    Message,
+    Rewrite,
+    Stop,
+    Suppress,
+}
+
+/// One form of a part of an answer. The first of a list is written, all are read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Template {
-    #[serde(default)]
     pub exit: i32,
     /// An object with holes, or a text with holes.
-    #[serde(default)]
-    pub stdout: Lazy,
-    #[serde(default)]
+    pub stdout: LazyJson,
     pub stderr: Option<Str>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Absent {
-    #[serde(default)]
     pub events: BTreeMap<Str, Str>,
-    #[serde(default)]
     pub tools: BTreeMap<Str, Str>,
 }
 
-/// A trap of the agent, as `doctor` and the agent's page tell it.
+/// A pitfall of the agent, shown by `doctor` and on the agent's page.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hazard {
@@ -626,4 +745,37 @@ pub struct Hazard {
     pub what: Str,
     pub why: Str,
     pub remedy: Str,
+}
+
+/// A key that turns hooks off, and the hazard that describes it.
+/// A project's file that sets environment variables.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvSource {
+    /// Relative to the project.
+    pub path: Str,
+    /// Where the variables are in a JSON file, as a pointer. Without it the file
+    /// has lines of the form `NAME=value`.
+    pub at: Option<Str>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OffSwitch {
+    /// A JSON pointer, or without `/` a key next to the events.
+    pub at: Str,
+    pub off: SwitchOff,
+    pub hazard: Str,
+}
+
+/// The value by which a switch turns hooks off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SwitchOff {
+    True,
+    False,
+    /// A list of the hooks that are off.
+    Names,
+    /// A table of hooks; those with `enabled = false` are off.
+    States,
 }

@@ -1,16 +1,16 @@
-//! Answers with holes: filled to answer an agent, un-filled to read an answer.
+//! Answers with holes: filled to answer an agent, matched to read an answer.
 //!
-//! A text that is nothing but `{name}` is a typed hole; a hole inside a longer
-//! text is text. `{updated_input.x}` reaches into the rewritten input.
+//! A text that is only `{name}` is a hole for any JSON value; a hole inside a
+//! longer text takes text. `{updated_input.x}` is a part of the rewritten input.
 
 use serde_json::{Map, Value};
 
-/// What the holes are filled with. Only `reason`, `context`, `message`,
-/// `updated_input` and `event` occur.
-pub type Holes = Map<String, Value>;
+/// The values of the holes: `reason`, `context`, `message`, `updated_input` and
+/// `event`.
+pub(crate) type Holes = Map<String, Value>;
 
 /// The template with its holes filled. A hole without a value leaves its key out.
-pub fn fill(template: &Value, holes: &Holes) -> Option<Value> {
+pub(crate) fn fill(template: &Value, holes: &Holes) -> Option<Value> {
     match template {
         Value::String(text) => fill_text(text, holes),
         Value::Array(items) => Some(Value::Array(
@@ -40,16 +40,13 @@ fn fill_text(text: &str, holes: &Holes) -> Option<Value> {
 
 fn hole(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.strip_suffix('}')?;
-    let plain = !name.is_empty()
-        && name
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "._".contains(letter));
-    plain.then_some(name)
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._".contains(letter);
+    (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
 }
 
-/// The parts of `updated_input` that a template has a place for; `None` when it
-/// takes the whole.
-pub fn parts_of_input(template: &Value) -> Option<Vec<&str>> {
+/// The parts of `updated_input` that a template has a hole for; `None` if it
+/// takes the whole input.
+pub(crate) fn parts_of_input(template: &Value) -> Option<Vec<&str>> {
     fn walk<'a>(template: &'a Value, parts: &mut Vec<&'a str>, whole: &mut bool) {
         match template {
             Value::String(text) => {
@@ -76,30 +73,29 @@ fn lookup<'a>(holes: &'a Holes, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// Reads `actual` by the template. `None` when it says something else;
-/// otherwise what stood in the holes.
-pub fn unfill(template: &Value, actual: &Value) -> Option<Holes> {
-    let mut found = Found::default();
+/// What `actual` has in the template's holes; `None` if it does not fit the
+/// template.
+pub(crate) fn unfill(template: &Value, actual: &Value) -> Option<Holes> {
+    let mut found = HoleMatch::default();
     if !found.walk(template, actual) {
         return None;
     }
-    let any_hole = !found.holes.is_empty();
-    (found.fixed > 0 || any_hole).then_some(found.holes)
+    (found.fixed > 0 || !found.holes.is_empty()).then_some(found.holes)
 }
 
 #[derive(Default)]
-struct Found {
+struct HoleMatch {
     holes: Holes,
-    /// Fixed leaves that were equal: what makes an answer this answer.
+    /// Number of fixed leaves that are equal: these identify the answer.
     fixed: usize,
 }
 
-impl Found {
+impl HoleMatch {
     fn walk(&mut self, template: &Value, actual: &Value) -> bool {
         match (template, actual) {
             (Value::String(text), actual) if hole(text).is_some() => {
                 let name = hole(text).unwrap_or_default();
-                // Which event an answer is for is known; a slip there must not void a deny.
+                // The event is known anyway; a mistake there must not void a deny.
                 if name != "event" {
                     self.put(name, actual.clone());
                 }
@@ -108,16 +104,12 @@ impl Found {
             (Value::String(text), Value::String(actual)) if text.contains('{') => {
                 let (before, rest) = text.split_once('{').unwrap_or_default();
                 let (name, after) = rest.split_once('}').unwrap_or_default();
-                match actual
-                    .strip_prefix(before)
-                    .and_then(|text| text.strip_suffix(after))
-                {
-                    Some(inner) => {
-                        self.put(name, Value::String(inner.to_owned()));
-                        true
-                    }
-                    None => false,
+                let inner = actual.strip_prefix(before);
+                let inner = inner.and_then(|text| text.strip_suffix(after));
+                if let Some(inner) = inner {
+                    self.put(name, Value::from(inner));
                 }
+                inner.is_some()
             }
             (Value::Object(template), Value::Object(actual)) => {
                 template.iter().all(|(key, inner)| {
@@ -139,11 +131,8 @@ impl Found {
     fn put(&mut self, name: &str, value: Value) {
         match name.split_once('.') {
             Some((first, rest)) => {
-                let object = self
-                    .holes
-                    .entry(first)
-                    .or_insert_with(|| Value::Object(Map::new()));
-                if let Value::Object(object) = object {
+                let object = self.holes.entry(first);
+                if let Value::Object(object) = object.or_insert_with(|| Map::new().into()) {
                     object.insert(rest.to_owned(), value);
                 }
             }
@@ -154,7 +143,7 @@ impl Found {
     }
 }
 
-fn only_holes(template: &Value) -> bool {
+pub(crate) fn only_holes(template: &Value) -> bool {
     match template {
         Value::String(text) => text.contains('{'),
         Value::Object(map) => map.values().all(only_holes),

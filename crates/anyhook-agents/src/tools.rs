@@ -1,14 +1,41 @@
-//! Tool names and tool inputs, both ways.
+//! Tool names and tool inputs, in both directions.
 //!
-//! A tool of the vocabulary gets canonical keys; keys that the vocabulary does
-//! not have stay under their own names. Other tools pass as they are.
+//! A known tool gets canonical keys; keys without a canonical name keep their
+//! native name. Unknown tools are passed on unchanged.
 
 use serde_json::{Map, Value, json};
 
 use crate::codec;
 use crate::patch;
-use crate::spec::{Codec, Edits, Str, Tool};
+use crate::spec::{Codec, EditKeys, ToolSpec};
 use crate::{Adapter, pointer};
+
+impl ToolSpec {
+    /// The canonical tools that this native tool does.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        let kinds = std::iter::once(&self.is).chain(&self.also);
+        kinds.map(AsRef::as_ref)
+    }
+
+    /// Its native name, then its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = std::iter::once(&self.native).chain(&self.aliases);
+        names.map(AsRef::as_ref)
+    }
+}
+
+/// Appends an item that the list does not have yet.
+pub(crate) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+pub(crate) fn extend_new<T: PartialEq>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
+    for item in items {
+        push_new(list, item);
+    }
+}
 
 impl Adapter {
     /// The row for a native tool name. With an input, `when` decides between
@@ -17,10 +44,9 @@ impl Adapter {
         &self,
         native: &str,
         input: Option<&Map<String, Value>>,
-    ) -> Option<&Tool> {
-        let mut rows = self.spec.tools.iter().filter(|tool| {
-            tool.native == native || tool.aliases.iter().any(|alias| alias == native)
-        });
+    ) -> Option<&ToolSpec> {
+        let rows = self.spec.tools.iter();
+        let mut rows = rows.filter(|tool| tool.names().any(|name| name == native));
         match input {
             Some(input) => rows.find(|tool| {
                 tool.when
@@ -31,8 +57,20 @@ impl Adapter {
         }
     }
 
+    /// The canonical tools that a native one may be: a guard of a tool that does
+    /// several things holds for all of them.
+    pub(crate) fn kinds_named(&self, native: &str) -> Vec<&str> {
+        let mut kinds: Vec<&str> = Vec::new();
+        for tool in &self.spec.tools {
+            if tool.names().any(|name| name == native) {
+                extend_new(&mut kinds, tool.kinds());
+            }
+        }
+        kinds
+    }
+
     /// The row by which a canonical tool is written.
-    pub fn tool_by_canonical(&self, canonical: &str) -> Option<&Tool> {
+    pub fn tool_by_canonical(&self, canonical: &str) -> Option<&ToolSpec> {
         let writable = || self.spec.tools.iter().filter(|tool| !tool.read_only);
         writable()
             .find(|tool| tool.is == canonical)
@@ -43,41 +81,22 @@ impl Adapter {
     /// that is written first.
     pub fn native_names(&self, canonical: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        let rows =
-            self.spec.tools.iter().filter(|tool| {
-                tool.is == canonical || tool.also.iter().any(|also| also == canonical)
-            });
-        for tool in rows {
-            for name in std::iter::once(&tool.native).chain(&tool.aliases) {
-                if !names.contains(&name.as_ref()) {
-                    names.push(name);
-                }
-            }
+        let rows = self.spec.tools.iter();
+        for tool in rows.filter(|tool| tool.kinds().any(|kind| kind == canonical)) {
+            extend_new(&mut names, tool.names());
         }
         names
     }
 
     /// The combined name of an MCP tool, where the agent has one.
     pub fn mcp_name(&self, server: &str, tool: &str) -> Option<String> {
-        let names = &self.spec.mcp;
-        if names.format.is_empty() {
-            return None;
-        }
-        Some(fill_mcp(&names.format, &self.mcp_server(server), tool))
+        let format = &self.spec.mcp.format;
+        (!format.is_empty()).then(|| fill_mcp(format, &self.mcp_server(server), tool))
     }
 
-    /// A server's name as it stands in combined names.
+    /// A server's name as it is in combined names.
     pub fn mcp_server(&self, server: &str) -> String {
-        server
-            .chars()
-            .map(|letter| {
-                if self.spec.mcp.server_replaces.contains(letter) {
-                    '_'
-                } else {
-                    letter
-                }
-            })
-            .collect()
+        server.replace(|letter| self.spec.mcp.server_replaces.contains(letter), "_")
     }
 
     /// Server and tool of a combined name. Agents whose names do not tell them
@@ -112,12 +131,18 @@ pub(crate) fn fill_mcp(template: &str, server: &str, tool: &str) -> String {
 }
 
 /// A native input with canonical keys.
-pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Value> {
+pub fn decode_input(tool: &ToolSpec, native: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     let mut edit = Map::new();
+    let list_of_edits = |name: &str| {
+        let edits = tool.edits.as_ref();
+        edits.filter(|edits| edits.list.as_deref() == Some(name))
+    };
+    let single_edit = tool.edits.iter().filter(|edits| edits.list.is_none());
+    let edit_keys: Vec<_> = single_edit.flat_map(edit_keys).collect();
     for (name, value) in native {
         if tool.when.get(name) == Some(value) {
-            // What chose the row is said by the tool's canonical name.
+            // Implied by the row, and thus by the tool's canonical name.
         } else if let Some((key, place)) = tool.keys.iter().find(|(_, place)| place.at == *name) {
             match place.codec.get(value) {
                 Some(canonical) => {
@@ -130,31 +155,13 @@ pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Val
                     out.insert(name.clone(), value.clone());
                 }
             }
-        } else if let Some(part) = tool.edits.as_ref().and_then(|edits| edit_part(edits, name)) {
-            match part {
-                EditPart::List => {
-                    let edits = tool.edits.as_ref();
-                    out.extend(
-                        edits
-                            .and_then(|edits| decode_edits(edits, value))
-                            .unwrap_or_default(),
-                    );
-                }
-                EditPart::Key(key) => {
-                    edit.insert(key.into(), value.clone());
-                }
-            }
+        } else if let Some(edits) = list_of_edits(name) {
+            out.extend(decode_edits(edits, value).unwrap_or_default());
+        } else if let Some((_, key)) = edit_keys.iter().find(|(native, _)| native == name) {
+            edit.insert((*key).to_owned(), value.clone());
         } else if tool.patch.as_deref() == Some(name.as_str()) {
             out.insert("patch".into(), value.clone());
-            let files = patch::files(value.as_str().unwrap_or_default());
-            if let [file] = files.as_slice() {
-                for key in ["path", "edits", "content"] {
-                    if let Some(value) = file.get(key) {
-                        out.insert(key.into(), value.clone());
-                    }
-                }
-            }
-            out.insert("files".into(), Value::Array(files));
+            patch::insert_files(value.as_str().unwrap_or_default(), &mut out);
         } else if !tool.keys.contains_key(name.as_str()) {
             out.insert(name.clone(), value.clone());
         }
@@ -172,63 +179,43 @@ pub fn decode_input(tool: &Tool, native: &Map<String, Value>) -> Map<String, Val
     out
 }
 
-enum EditPart {
-    List,
-    Key(&'static str),
-}
-
-fn edit_part(edits: &Edits, name: &str) -> Option<EditPart> {
-    match &edits.list {
-        Some(list) => (list == name).then_some(EditPart::List),
-        None => edit_keys(edits)
-            .find(|(native, _)| *native == name)
-            .map(|(_, key)| EditPart::Key(key)),
-    }
-}
-
-fn edit_keys(edits: &Edits) -> impl Iterator<Item = (&str, &'static str)> {
-    [(edits.old.as_ref(), "old"), (edits.new.as_ref(), "new")]
-        .into_iter()
-        .chain(
-            edits
-                .replace_all
-                .as_deref()
-                .map(|native| (native, "replace_all")),
-        )
-        .chain(edits.path.as_deref().map(|native| (native, "path")))
+/// Native and canonical key of each part of an edit.
+fn edit_keys(edits: &EditKeys) -> impl Iterator<Item = (&str, &'static str)> {
+    let keys = [
+        (Some(edits.old.as_ref()), "old"),
+        (Some(edits.new.as_ref()), "new"),
+        (edits.replace_all.as_deref(), "replace_all"),
+        (edits.path.as_deref(), "path"),
+    ];
+    let keys = keys.into_iter();
+    keys.filter_map(|(native, canonical)| Some((native?, canonical)))
 }
 
 /// A list of edits; by file where each names its own.
-fn decode_edits(spec: &Edits, native: &Value) -> Option<Map<String, Value>> {
+fn decode_edits(spec: &EditKeys, native: &Value) -> Option<Map<String, Value>> {
     let mut edits = Vec::new();
     for item in native.as_array()? {
         let mut edit = Map::new();
         for (name, value) in item.as_object()? {
-            let key = edit_keys(spec)
-                .find(|(native, _)| native == name)
-                .map(|(_, key)| key);
-            edit.insert(key.unwrap_or(name).to_owned(), value.clone());
+            let known = edit_keys(spec).find(|(native, _)| native == name);
+            let key = known.map_or(name.as_str(), |(_, key)| key);
+            edit.insert(key.to_owned(), value.clone());
         }
         edits.push(edit);
     }
     let mut out = Map::new();
     if spec.path.is_some() {
-        let mut files: Vec<Map<String, Value>> = Vec::new();
+        let mut files: Vec<Value> = Vec::new();
         for mut edit in edits.clone() {
             let path = edit.shift_remove("path").unwrap_or_default();
-            if let Some(file) = files
-                .iter_mut()
-                .find(|file| file.get("path") == Some(&path))
-            {
-                if let Some(Value::Array(list)) = file.get_mut("edits") {
-                    list.push(Value::Object(edit));
+            let mut known = files.iter_mut();
+            match known.find(|file| file.get("path") == Some(&path)) {
+                Some(file) => {
+                    if let Some(Value::Array(list)) = file.get_mut("edits") {
+                        list.push(Value::Object(edit));
+                    }
                 }
-            } else {
-                let mut file = Map::new();
-                file.insert("path".into(), path);
-                file.insert("operation".into(), json!("update"));
-                file.insert("edits".into(), json!([edit]));
-                files.push(file);
+                None => files.push(json!({"path": path, "operation": "update", "edits": [edit]})),
             }
         }
         out.insert("files".into(), json!(files));
@@ -238,55 +225,37 @@ fn decode_edits(spec: &Edits, native: &Value) -> Option<Map<String, Value>> {
 }
 
 /// A canonical input with the tool's own keys.
-pub fn encode_input(tool: &Tool, canonical: &Map<String, Value>) -> Map<String, Value> {
+pub fn encode_input(tool: &ToolSpec, canonical: &Map<String, Value>) -> Map<String, Value> {
     let mut out = tool.when.clone();
     let stands_for_several = |codec: Codec| matches!(codec, Codec::Lines | Codec::Paths);
-    let lists: Vec<Str> = tool
-        .keys
-        .iter()
-        .filter(|(_, place)| stands_for_several(place.codec))
-        .map(|(key, _)| Str::from(format!("{key}s")))
-        .collect();
-    for (name, value) in canonical {
-        if lists.iter().any(|list| list == name) {
-            continue;
-        }
-        if let Some(place) = tool.keys.get(name.as_str()) {
+    let is_list = |name: &str| {
+        let place = name.strip_suffix('s').and_then(|key| tool.keys.get(key));
+        place.is_some_and(|place| stands_for_several(place.codec))
+    };
+    for (name, value) in canonical.iter().filter(|(name, _)| !is_list(name)) {
+        let (key, native) = if let Some(place) = tool.keys.get(name.as_str()) {
             let whole = stands_for_several(place.codec)
                 .then(|| canonical.get(&format!("{name}s")))
                 .flatten();
             match listed_again(place.codec, value, whole).or_else(|| place.codec.put(value)) {
-                Some(native) => {
-                    out.insert(place.at.to_string(), native);
-                }
-                None => {
-                    out.insert(name.clone(), value.clone());
-                }
+                Some(native) => (place.at.as_ref(), native),
+                None => (name.as_str(), value.clone()),
             }
-        } else if name == "edits" && tool.edits.is_some() {
-            if let Some(edits) = &tool.edits {
-                encode_edits(edits, value, &mut out);
-            }
-        } else if let Some(patch_key) = &tool.patch {
-            match name.as_str() {
-                "patch" => {
-                    out.insert(patch_key.to_string(), value.clone());
-                }
-                "files" | "path" | "edits" | "content" => {}
-                _ => {
-                    out.insert(name.clone(), value.clone());
-                }
-            }
-        } else if name == "files"
-            && tool
-                .edits
-                .as_ref()
-                .is_some_and(|edits| edits.path.is_some())
-        {
-            // The edits say their files themselves.
         } else {
-            out.insert(name.clone(), value.clone());
-        }
+            let key = match (name.as_str(), &tool.edits, &tool.patch) {
+                ("edits", Some(edits), _) => {
+                    encode_edits(edits, value, &mut out);
+                    continue;
+                }
+                ("patch", _, Some(patch_key)) => patch_key,
+                ("files" | "path" | "edits" | "content", _, Some(_)) => continue,
+                // Each edit names its file.
+                ("files", Some(edits), None) if edits.path.is_some() => continue,
+                (name, ..) => name,
+            };
+            (key, value.clone())
+        };
+        out.insert(key.to_owned(), native);
     }
     if let Some(patch_key) = &tool.patch
         && !out.contains_key(patch_key.as_ref())
@@ -308,27 +277,23 @@ fn listed_again(codec: Codec, value: &Value, whole: Option<&Value>) -> Option<Va
     }
 }
 
-fn encode_edits(spec: &Edits, edits: &Value, out: &mut Map<String, Value>) {
+fn encode_edits(spec: &EditKeys, edits: &Value, out: &mut Map<String, Value>) {
     let native = |edit: &Value| -> Map<String, Value> {
         let mut item = Map::new();
         for (key, value) in edit.as_object().into_iter().flatten() {
-            let name = edit_keys(spec)
-                .find(|(_, canonical)| canonical == key)
-                .map(|(native, _)| native);
-            item.insert(name.unwrap_or(key).to_owned(), value.clone());
+            let known = edit_keys(spec).find(|(_, canonical)| canonical == key);
+            let name = known.map_or(key.as_str(), |(native, _)| native);
+            item.insert(name.to_owned(), value.clone());
         }
         item
     };
-    let items = edits.as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut items = edits.as_array().into_iter().flatten().map(native);
     match &spec.list {
         Some(list) => {
-            let items: Vec<Value> = items
-                .iter()
-                .map(|edit| Value::Object(native(edit)))
-                .collect();
+            let items = items.map(Value::Object).collect();
             out.insert(list.to_string(), Value::Array(items));
         }
-        None => out.extend(items.first().map(native).unwrap_or_default()),
+        None => out.extend(items.next().unwrap_or_default()),
     }
 }
 
@@ -342,55 +307,43 @@ pub fn canonical_files(input: &Map<String, Value>) -> Vec<Value> {
     let Some(path) = input.get("path") else {
         return Vec::new();
     };
-    let mut file = Map::new();
-    file.insert("path".into(), path.clone());
-    if let Some(content) = input.get("content") {
-        file.insert("operation".into(), json!("create"));
-        file.insert("content".into(), content.clone());
+    vec![if let Some(content) = input.get("content") {
+        json!({"path": path, "operation": "create", "content": content})
     } else {
-        file.insert("operation".into(), json!("update"));
-        file.insert(
-            "edits".into(),
-            input.get("edits").cloned().unwrap_or_else(|| json!([])),
-        );
-    }
-    vec![Value::Object(file)]
+        let edits = input.get("edits").cloned().unwrap_or_else(|| json!([]));
+        json!({"path": path, "operation": "update", "edits": edits})
+    }]
 }
 
 /// `input` changed by a rewrite: its keys replace, `null` removes, others stay.
 pub fn rewritten(input: &Map<String, Value>, rewrite: &Map<String, Value>) -> Map<String, Value> {
-    let mut value = Value::Object(input.clone());
-    if let Value::Object(map) = &mut value {
-        // A list that stands beside a changed value says the old thing.
-        for key in rewrite.keys() {
-            map.shift_remove(&format!("{key}s"));
-        }
-        if rewrite
-            .keys()
-            .any(|key| matches!(key.as_str(), "path" | "edits" | "content" | "files"))
-        {
-            map.shift_remove("patch");
-            if !rewrite.contains_key("files") {
-                map.shift_remove("files");
-            }
-        }
-        if rewrite.contains_key("patch") {
-            for key in ["files", "path", "edits", "content"] {
-                map.shift_remove(key);
-            }
-        }
-        for (key, new) in rewrite {
-            if new.is_null() {
-                map.shift_remove(key);
-            } else {
-                map.insert(key.clone(), new.clone());
-            }
+    let mut map = input.clone();
+    // The list of a changed value is outdated.
+    for key in rewrite.keys() {
+        map.shift_remove(&format!("{key}s"));
+    }
+    if rewrite
+        .keys()
+        .any(|key| matches!(key.as_str(), "path" | "edits" | "content" | "files"))
+    {
+        map.shift_remove("patch");
+        if !rewrite.contains_key("files") {
+            map.shift_remove("files");
         }
     }
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
+    if rewrite.contains_key("patch") {
+        for key in ["files", "path", "edits", "content"] {
+            map.shift_remove(key);
+        }
     }
+    for (key, new) in rewrite {
+        if new.is_null() {
+            map.shift_remove(key);
+        } else {
+            map.insert(key.clone(), new.clone());
+        }
+    }
+    map
 }
 
 /// The keys of a native rewrite that differ from the native original.
@@ -401,15 +354,13 @@ pub fn changed(original: &Map<String, Value>, new: &Map<String, Value>) -> Map<S
         .collect()
 }
 
-/// The keys of the original that the new one has no more.
+/// The keys of the original that the new one lacks.
 pub fn removed<'a>(
     original: &'a Map<String, Value>,
     new: &'a Map<String, Value>,
 ) -> impl Iterator<Item = &'a str> {
-    original
-        .keys()
-        .map(String::as_str)
-        .filter(|key| !new.contains_key(*key))
+    let keys = original.keys().map(String::as_str);
+    keys.filter(|key| !new.contains_key(*key))
 }
 
 /// The value under a JSON pointer as an object.

@@ -4,22 +4,17 @@
 //! `agents/<slug>/cases/answers.json` states what the agent does with each.
 //! `UPDATE=1` rewrites it; read the difference before you commit it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhook_agents::respond::RenderOptions;
-use anyhook_agents::spec::{Blocking, Event};
-use anyhook_agents::{Adapter, Rendered};
+use anyhook_agents::spec::{Blocking, EventSpec, MatcherSubject};
+use anyhook_agents::{Adapter, RenderedAnswer};
 use anyhook_model::{Decision, HookEvent, HookResponse};
 use anyhook_testkit::Golden;
-use anyhook_testkit::oracle::{self, Action, Reaction};
+use anyhook_testkit::reference_model::{self, Action, Reaction};
 use serde_json::{Value, json};
 
 const REASON: &str = "reason-7319: not here";
@@ -70,7 +65,7 @@ fn kinds() -> Vec<(&'static str, HookResponse)> {
         (
             "stop",
             HookResponse {
-                goes_on: Some(false),
+                should_continue: Some(false),
                 reason: text(REASON),
                 ..base()
             },
@@ -90,7 +85,7 @@ fn kinds() -> Vec<(&'static str, HookResponse)> {
                 context: text(CONTEXT),
                 system_message: text(MESSAGE),
                 suppress_output: Some(true),
-                goes_on: Some(false),
+                should_continue: Some(false),
                 ..base()
             },
         ),
@@ -107,7 +102,7 @@ fn kinds() -> Vec<(&'static str, HookResponse)> {
 
 /// A plausible payload for an event: the first capture that fits, else one
 /// that is made from canonical data.
-fn payload(adapter: &Adapter, spec: &Event) -> (HookEvent, Value) {
+fn payload(adapter: &Adapter, spec: &EventSpec) -> (HookEvent, Value) {
     let tool = spec.tools.first().map_or("shell", AsRef::as_ref);
     let mut event = HookEvent {
         event: spec.is.as_deref().unwrap_or(&spec.native).to_owned(),
@@ -121,7 +116,7 @@ fn payload(adapter: &Adapter, spec: &Event) -> (HookEvent, Value) {
         .as_object()
         .cloned()
         .unwrap();
-    let is_tool = spec.matcher == "tool" || !spec.tools.is_empty();
+    let is_tool = spec.matcher == MatcherSubject::Tool || !spec.tools.is_empty();
     if is_tool {
         let input = match tool {
             "file_write" => json!({"path": "/home/dev/proj/a.txt", "content": "x"}),
@@ -146,7 +141,7 @@ fn payload(adapter: &Adapter, spec: &Event) -> (HookEvent, Value) {
 }
 
 /// What the agent does, in a few words.
-fn row(rendered: &Rendered, reaction: &Reaction) -> String {
+fn row(rendered: &RenderedAnswer, reaction: &Reaction) -> String {
     let mut words: Vec<String> = Vec::new();
     match reaction.action {
         Action::Blocked => words.push("blocked".into()),
@@ -215,12 +210,12 @@ fn every_answer_does_what_the_table_says() {
                         ..RenderOptions::default()
                     },
                 );
-                let answer = oracle::Answer {
+                let answer = reference_model::Answer {
                     exit: Some(rendered.exit),
                     stdout: &rendered.stdout,
                     stderr: &rendered.stderr,
                 };
-                let reaction = oracle::react(agent, &spec.native, &payload, &answer, true);
+                let reaction = reference_model::react(agent, &spec.native, &payload, &answer, true);
                 let told = row(&rendered, &reaction);
                 if let Err(why) = law(spec, kind, &rendered, &reaction) {
                     failures.push(format!(
@@ -247,7 +242,12 @@ fn every_answer_does_what_the_table_says() {
 }
 
 /// What must hold for every agent, whatever its table says.
-fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Result<(), String> {
+fn law(
+    spec: &EventSpec,
+    kind: &str,
+    rendered: &RenderedAnswer,
+    reaction: &Reaction,
+) -> Result<(), String> {
     let lost = |field: &str| rendered.lost.iter().any(|loss| loss.field == field);
     let model = |mark: &str| reaction.model_sees.iter().any(|text| text.contains(mark));
     let user = |mark: &str| reaction.user_sees.iter().any(|text| text.contains(mark));
@@ -310,7 +310,8 @@ fn law(spec: &Event, kind: &str, rendered: &Rendered, reaction: &Reaction) -> Re
             "the context does not reach the model",
         )?,
         "rewrite"
-            if !lost("updated_input") && (spec.matcher == "tool" || !spec.tools.is_empty()) =>
+            if !lost("updated_input")
+                && (spec.matcher == MatcherSubject::Tool || !spec.tools.is_empty()) =>
         {
             let new = reaction.new_input.clone().unwrap_or_default().to_string();
             check(new.contains("echo changed"), "the input is not changed")?;

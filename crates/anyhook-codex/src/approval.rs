@@ -1,15 +1,13 @@
 //! From a hook's response to the answer of an approval request. Pure.
 
 use anyhook_model::{Decision, HookEvent, HookResponse, Loss};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use crate::wire::{
-    Answer, ElicitationAction, GrantScope, GrantedPermissions, ItemDecision, Persist, Reply,
-    RequestId, ReviewDecision, write,
-};
+use crate::wire::{RequestId, is_approval_method};
 
-/// Said to the older requests, which carry a reason, when the hook gave none.
-const NO_REASON: &str = "denied by a hook";
+/// The older requests carry a reason; this one if the hook gave none.
+const DEFAULT_REASON: &str = "denied by a hook";
 
 /// A request of the server that hooks may answer.
 #[derive(Debug, Clone)]
@@ -17,47 +15,59 @@ pub struct Approval {
     pub id: RequestId,
     pub kind: ApprovalKind,
     pub event: HookEvent,
-    /// Whether the event says all that the request is about. The files of a
-    /// change are in an earlier message than its request; whoever joined in
+    /// Method and parameters as they came, to tell a repeated request from
+    /// another one.
+    pub content: String,
+    /// The event contains everything that the request is about. The files of a
+    /// change are in an earlier message than its request; a client that joined in
     /// between has not seen them, and no hook can have judged them.
-    pub complete: bool,
+    pub is_complete: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApprovalKind {
     Command,
     FileChange,
-    /// What was asked for.
-    Permissions(GrantedPermissions),
+    Permissions(PermissionSet),
     McpTool,
     /// `execCommandApproval` and `applyPatchApproval`.
     Review,
+    /// A request that is not known: it is answered as most are.
+    Unknown,
+}
+
+/// Requested or granted permissions. What is absent in a grant is refused.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionSet {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_system: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ApprovalVerdict {
     Accept,
     AcceptForSession,
     /// The item does not run, the turn goes on.
     Decline,
     /// The item does not run, the turn ends.
     Cancel,
-    /// A person shall decide.
+    /// The user decides.
     Ask,
     NoOpinion,
 }
 
-impl Verdict {
-    /// The strictest of what the response says: its `decision`, its `continue`
-    /// and the wish in `metadata.codex.decision`.
-    pub fn of(response: &HookResponse) -> Self {
-        let wish = response
-            .metadata
-            .get("codex")
-            .and_then(|codex| codex.get("decision"))
-            .and_then(Value::as_str)
+impl ApprovalVerdict {
+    /// The strictest of the response's `decision`, its `continue` and its
+    /// `metadata.codex.decision`.
+    pub fn from_response(response: &HookResponse) -> Self {
+        let codex = response.metadata.get("codex");
+        let wish = codex
+            .and_then(|codex| codex.get("decision")?.as_str())
             .unwrap_or_default();
-        if wish == "cancel" || response.goes_on == Some(false) {
+        if wish == "cancel" || response.should_continue == Some(false) {
             return Self::Cancel;
         }
         if response.is_deny() || wish == "decline" {
@@ -66,7 +76,7 @@ impl Verdict {
         if response.decision == Some(Decision::Ask) {
             return Self::Ask;
         }
-        // The protocol cannot carry another input, and to accept the old one
+        // The protocol cannot carry another input, and accepting the old one
         // would undo the rewrite.
         if response.updated_input.is_some() {
             return Self::Decline;
@@ -80,125 +90,105 @@ impl Verdict {
 }
 
 impl Approval {
-    pub fn verdict(&self, response: &HookResponse) -> Verdict {
-        match Verdict::of(response) {
-            Verdict::Accept | Verdict::AcceptForSession if !self.complete => Verdict::NoOpinion,
+    pub fn verdict(&self, response: &HookResponse) -> ApprovalVerdict {
+        use ApprovalVerdict::{Accept, AcceptForSession, NoOpinion};
+        match ApprovalVerdict::from_response(response) {
+            Accept | AcceptForSession if !self.is_complete => NoOpinion,
             verdict => verdict,
         }
     }
 
     /// The message for the server.
-    pub fn reply(&self, result: &Answer) -> String {
-        write(&Reply {
-            id: &self.id,
-            result,
-        })
+    pub fn reply(&self, result: &Value) -> String {
+        format!(r#"{{"id":{},"result":{result}}}"#, self.id.to_json())
     }
 }
 
 impl ApprovalKind {
-    /// `None` when a person has to decide.
-    pub fn answer(&self, verdict: Verdict, reason: Option<&str>) -> Option<Answer> {
-        let yes = match verdict {
-            Verdict::Accept | Verdict::AcceptForSession => true,
-            Verdict::Decline | Verdict::Cancel => false,
-            Verdict::Ask | Verdict::NoOpinion => return None,
+    /// The result in the form of this request; `None` if the user has to decide.
+    pub fn answer(&self, verdict: ApprovalVerdict, reason: Option<&str>) -> Option<Value> {
+        let (item_decision, review_decision, action) = match verdict {
+            ApprovalVerdict::Accept => ("accept", json!("approved"), "accept"),
+            ApprovalVerdict::AcceptForSession => {
+                ("acceptForSession", json!("approved_for_session"), "accept")
+            }
+            ApprovalVerdict::Decline => {
+                let rejection = reason.unwrap_or(DEFAULT_REASON);
+                let denied = json!({"denied": {"rejection": rejection}});
+                ("decline", denied, "decline")
+            }
+            ApprovalVerdict::Cancel => ("cancel", json!("abort"), "cancel"),
+            ApprovalVerdict::Ask | ApprovalVerdict::NoOpinion => return None,
         };
-        let scope = match verdict {
-            Verdict::AcceptForSession => GrantScope::Session,
-            _ => GrantScope::Turn,
-        };
+        let is_for_session = verdict == ApprovalVerdict::AcceptForSession;
         Some(match self {
-            Self::Command | Self::FileChange => Answer::Item {
-                decision: match verdict {
-                    Verdict::Accept => ItemDecision::Accept,
-                    Verdict::AcceptForSession => ItemDecision::AcceptForSession,
-                    Verdict::Cancel => ItemDecision::Cancel,
-                    _ => ItemDecision::Decline,
-                },
-            },
-            Self::Permissions(wanted) => Answer::Permissions {
-                permissions: if yes {
-                    wanted.clone()
-                } else {
-                    GrantedPermissions::default()
-                },
-                scope,
-            },
-            Self::McpTool => Answer::Elicitation {
-                action: match verdict {
-                    Verdict::Accept | Verdict::AcceptForSession => ElicitationAction::Accept,
-                    Verdict::Cancel => ElicitationAction::Cancel,
-                    _ => ElicitationAction::Decline,
-                },
-                content: None,
-                meta: (scope == GrantScope::Session).then_some(Persist { persist: scope }),
-            },
-            Self::Review => Answer::Review {
-                decision: match verdict {
-                    Verdict::Accept => ReviewDecision::Approved,
-                    Verdict::AcceptForSession => ReviewDecision::ApprovedForSession,
-                    Verdict::Cancel => ReviewDecision::Abort,
-                    _ => ReviewDecision::Denied {
-                        rejection: reason.unwrap_or(NO_REASON).to_owned(),
-                    },
-                },
-            },
+            Self::Command | Self::FileChange | Self::Unknown => json!({"decision": item_decision}),
+            Self::Review => json!({"decision": review_decision}),
+            Self::Permissions(requested) => {
+                let scope = if is_for_session { "session" } else { "turn" };
+                let granted = Some(requested).filter(|_| action == "accept");
+                json!({"permissions": granted.cloned().unwrap_or_default(), "scope": scope})
+            }
+            Self::McpTool if is_for_session => {
+                json!({"action": action, "content": null, "_meta": {"persist": "session"}})
+            }
+            Self::McpTool => json!({"action": action, "content": null}),
         })
     }
 }
 
-/// What of a response Codex cannot be told over this protocol.
-pub fn losses(event: &HookEvent, response: &HookResponse) -> Vec<Loss> {
-    let mut lost = Vec::new();
-    let mut say = |field: &str, message: &str| lost.push(Loss::new(field, message));
+/// The older requests, with another form of answer.
+pub(crate) fn is_review_method(method: &str) -> bool {
+    matches!(method, "execCommandApproval" | "applyPatchApproval")
+}
+
+/// What this protocol cannot carry of a response.
+pub fn response_losses(event: &HookEvent, response: &HookResponse) -> Vec<Loss> {
+    const NOTICE: &str = "this message is only a notice; it was too late to decide";
+    const NO_FIELD: &str = "the app-server protocol has no field for it";
     let method = event.native_event.as_str();
-    let review = matches!(method, "execCommandApproval" | "applyPatchApproval");
-    let approval =
-        review || method.ends_with("/requestApproval") || method == "mcpServer/elicitation/request";
-    if approval {
-        if response.is_deny() && response.reason.is_some() && !review {
-            say(
-                "reason",
-                "the answer to this request has no place for a reason; Codex is told that it was declined",
-            );
-        }
-        if response.updated_input.is_some() {
-            say(
-                "updated_input",
-                "the input of a request cannot be changed; it was declined instead",
-            );
-        }
-        if response.goes_on == Some(false) && matches!(method, "item/permissions/requestApproval") {
-            say(
-                "continue",
-                "a permission request cannot end the turn; nothing was granted",
-            );
-        }
-    } else {
-        for (field, said) in [
-            ("deny", response.is_deny()),
-            ("ask", response.decision == Some(Decision::Ask)),
-            ("updated_input", response.updated_input.is_some()),
-            ("continue", response.goes_on == Some(false)),
-        ] {
-            if said {
-                say(
-                    field,
-                    "this message is only a notice; it was too late to decide",
-                );
-            }
-        }
-    }
-    for (field, said) in [
-        ("context", response.context.is_some()),
-        ("system_message", response.system_message.is_some()),
-    ] {
-        if said {
-            say(field, "the app-server protocol has no place for it");
-        }
-    }
-    lost
+    let is_review = is_review_method(method);
+    let is_approval = is_approval_method(method) || method == "mcpServer/elicitation/request";
+    let is_notice = !is_approval;
+    let is_deny = response.is_deny();
+    let is_rewrite = response.updated_input.is_some();
+    let ends_turn = response.should_continue == Some(false);
+    let is_permission_request = method == "item/permissions/requestApproval";
+    [
+        (
+            is_approval && !is_review && is_deny && response.reason.is_some(),
+            "reason",
+            "the answer to this request has no field for a reason; Codex only learns that it was declined",
+        ),
+        (
+            is_approval && is_rewrite,
+            "updated_input",
+            "the input of a request cannot be changed; it was declined instead",
+        ),
+        (
+            is_permission_request && ends_turn,
+            "continue",
+            "a permission request cannot end the turn; nothing was granted",
+        ),
+        (is_notice && is_deny, "deny", NOTICE),
+        (
+            is_notice && response.decision == Some(Decision::Ask),
+            "ask",
+            NOTICE,
+        ),
+        (is_notice && is_rewrite, "updated_input", NOTICE),
+        (is_notice && ends_turn, "continue", NOTICE),
+        (response.context.is_some(), "context", NO_FIELD),
+        (
+            response.system_message.is_some(),
+            "system_message",
+            NO_FIELD,
+        ),
+    ]
+    .into_iter()
+    .filter(|(is_lost, _, _)| *is_lost)
+    .map(|(_, field, message)| Loss::new(field, message))
+    .collect()
 }
 
 #[cfg(test)]
@@ -207,58 +197,61 @@ mod tests {
 
     use super::*;
 
-    fn verdict(response: Value) -> Verdict {
-        Verdict::of(&serde_json::from_value(response).unwrap())
+    fn verdict(response: Value) -> ApprovalVerdict {
+        ApprovalVerdict::from_response(&serde_json::from_value(response).unwrap())
     }
 
     #[test]
     fn the_strictest_wish_wins() {
         let wish = |decision: &str| json!({"codex": {"decision": decision}});
         for (response, expected) in [
-            (json!({}), Verdict::NoOpinion),
-            (json!({"reason": "looked at it"}), Verdict::NoOpinion),
-            (json!({"decision": "allow"}), Verdict::Accept),
-            (json!({"decision": "deny"}), Verdict::Decline),
-            (json!({"decision": "ask"}), Verdict::Ask),
+            (json!({}), ApprovalVerdict::NoOpinion),
+            (
+                json!({"reason": "looked at it"}),
+                ApprovalVerdict::NoOpinion,
+            ),
+            (json!({"decision": "allow"}), ApprovalVerdict::Accept),
+            (json!({"decision": "deny"}), ApprovalVerdict::Decline),
+            (json!({"decision": "ask"}), ApprovalVerdict::Ask),
             (
                 json!({"decision": "allow", "metadata": wish("acceptForSession")}),
-                Verdict::AcceptForSession,
+                ApprovalVerdict::AcceptForSession,
             ),
             (
                 json!({"metadata": wish("acceptForSession")}),
-                Verdict::AcceptForSession,
+                ApprovalVerdict::AcceptForSession,
             ),
             (
                 json!({"decision": "deny", "metadata": wish("acceptForSession")}),
-                Verdict::Decline,
+                ApprovalVerdict::Decline,
             ),
             (
                 json!({"decision": "ask", "metadata": wish("acceptForSession")}),
-                Verdict::Ask,
+                ApprovalVerdict::Ask,
             ),
             (
                 json!({"decision": "deny", "metadata": wish("cancel")}),
-                Verdict::Cancel,
+                ApprovalVerdict::Cancel,
             ),
             (
                 json!({"decision": "allow", "metadata": wish("cancel")}),
-                Verdict::Cancel,
+                ApprovalVerdict::Cancel,
             ),
             (
                 json!({"decision": "allow", "metadata": wish("decline")}),
-                Verdict::Decline,
+                ApprovalVerdict::Decline,
             ),
             (
                 json!({"decision": "deny", "continue": false}),
-                Verdict::Cancel,
+                ApprovalVerdict::Cancel,
             ),
             (
                 json!({"decision": "allow", "updated_input": {"command": "ls"}}),
-                Verdict::Decline,
+                ApprovalVerdict::Decline,
             ),
             (
                 json!({"decision": "allow", "metadata": wish("surprise")}),
-                Verdict::Accept,
+                ApprovalVerdict::Accept,
             ),
         ] {
             assert_eq!(verdict(response.clone()), expected, "{response}");
@@ -271,13 +264,14 @@ mod tests {
             id: RequestId::Number(0),
             kind: ApprovalKind::FileChange,
             event: HookEvent::default(),
-            complete: false,
+            content: String::new(),
+            is_complete: false,
         };
         let allow = serde_json::from_value(json!({"decision": "allow"})).unwrap();
-        assert_eq!(approval.verdict(&allow), Verdict::NoOpinion);
+        assert_eq!(approval.verdict(&allow), ApprovalVerdict::NoOpinion);
         assert_eq!(
             approval.verdict(&HookResponse::deny("no")),
-            Verdict::Decline
+            ApprovalVerdict::Decline
         );
     }
 
@@ -289,7 +283,7 @@ mod tests {
                 ..HookEvent::default()
             };
             let response = serde_json::from_value(response).unwrap();
-            losses(&event, &response)
+            response_losses(&event, &response)
                 .into_iter()
                 .map(|loss| loss.field)
                 .collect::<Vec<_>>()

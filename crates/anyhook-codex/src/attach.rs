@@ -1,7 +1,6 @@
-//! A further client of a running app-server, which stays attached: it connects,
-//! and connects again with growing pauses when the server goes away.
+//! An additional client of a running app-server that stays attached: it connects, and
+//! reconnects with growing pauses when the server goes away.
 
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,29 +9,28 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Error as SocketError;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::{Decide, Hooks};
+use crate::connection::{self, ConnectionEnd};
 use crate::endpoint::Endpoint;
-use crate::session::{self, Why};
+use crate::hooks::{Decide, HookWorkers};
 
 #[derive(Debug, Clone)]
 pub struct AttachOptions {
     pub endpoint: Endpoint,
     /// For a server that was started with `--ws-auth`.
     pub bearer: Option<String>,
-    /// Whether no other client answers. The server asks all its clients at once
-    /// and takes the first answer, so by default a request without a decision is
-    /// left to the others; with this it is declined, because nobody is there.
+    /// No other client answers. The server asks all its clients at once and takes the
+    /// first answer, so by default a request without a decision is left to the others;
+    /// with this it is declined.
     pub answer_all: bool,
     pub backoff: Backoff,
-    /// How often a quiet connection is tried.
-    pub ping_every: Duration,
-    /// Silence after which it counts as dead, and the time that connecting,
-    /// greeting and sending may take.
-    pub patience: Duration,
-    /// How long notices may still be heard at the end.
+    pub ping_interval: Duration,
+    /// Silence after which a connection counts as dead, and the limit for connecting,
+    /// initializing and sending.
+    pub timeout: Duration,
+    /// How long hooks may still receive notices at the end.
     pub drain: Duration,
-    /// Failures in a row after which to end; `None` tries for ever.
-    pub give_up_after: Option<u32>,
+    /// Failures in a row after which to give up; `None` never gives up.
+    pub max_failures: Option<u32>,
 }
 
 impl AttachOptions {
@@ -42,10 +40,10 @@ impl AttachOptions {
             bearer: None,
             answer_all: false,
             backoff: Backoff::default(),
-            ping_every: Duration::from_secs(15),
-            patience: Duration::from_secs(40),
+            ping_interval: Duration::from_secs(15),
+            timeout: Duration::from_secs(40),
             drain: Duration::from_secs(5),
-            give_up_after: None,
+            max_failures: None,
         }
     }
 }
@@ -53,37 +51,37 @@ impl AttachOptions {
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
     pub first: Duration,
-    pub most: Duration,
-    /// A connection that lasted this long makes the next pause the first again.
-    pub steady: Duration,
+    pub max: Duration,
+    /// After a connection that lasted this long, the next pause is the first again.
+    pub reset_after: Duration,
 }
 
 impl Default for Backoff {
     fn default() -> Self {
         Self {
             first: Duration::from_millis(250),
-            most: Duration::from_secs(30),
-            steady: Duration::from_secs(10),
+            max: Duration::from_secs(30),
+            reset_after: Duration::from_secs(10),
         }
     }
 }
 
 impl Backoff {
-    /// The pause after so many failures in a row (from 1): doubled each time up
-    /// to the most, of which `random` takes up to half away, so that many
-    /// clients of one server do not come back together.
+    /// The pause after this many failures in a row (from 1): doubled each time up to the
+    /// maximum, minus up to half of it by `random`, so that clients of one server do not
+    /// reconnect in step.
     pub fn pause(&self, failures: u32, random: u64) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
-        let whole = self.first.saturating_mul(doubled).min(self.most);
+        let whole = self.first.saturating_mul(doubled).min(self.max);
         let part = u32::try_from(random % 1001).unwrap_or_default();
         whole.saturating_sub(whole / 2 * part / 1000)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Status {
+pub enum AttachStatus {
     Connecting,
-    /// What the server says of itself.
+    /// `server` is the server's own name.
     Attached {
         server: String,
     },
@@ -94,20 +92,20 @@ pub enum Status {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct AttachEnded {
-    /// How many times there was a connection.
+pub struct AttachSummary {
+    /// The number of connections.
     pub connections: u32,
-    /// Notices that no hook heard for want of room.
+    /// Notices that were dropped because the queue was full.
     pub dropped_events: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    #[error("cannot wait for a socket: {0}")]
+    #[error("could not start the async runtime: {0}")]
     Runtime(std::io::Error),
-    #[error("{endpoint} refuses the connection (HTTP {status}); does it want a token?")]
+    #[error("{endpoint} refused the connection (HTTP {status}); it may require a token")]
     Refused { endpoint: String, status: u16 },
-    #[error("{endpoint}: gave up after {failures} failures; the last: {last}")]
+    #[error("{endpoint}: gave up after {failures} failures; last error: {last}")]
     GaveUp {
         endpoint: String,
         failures: u32,
@@ -115,19 +113,19 @@ pub enum AttachError {
     },
 }
 
-/// Stays attached until `cancel`. `tell` hears of each change.
+/// Stays attached until `cancel`. `on_status` is called at each change.
 pub async fn attach(
     options: AttachOptions,
     decide: Arc<dyn Decide>,
     cancel: CancellationToken,
-    tell: impl Fn(Status) + Send + Sync,
-) -> Result<AttachEnded, AttachError> {
-    let hooks = Hooks::new(decide);
+    on_status: impl Fn(AttachStatus) + Send + Sync,
+) -> Result<AttachSummary, AttachError> {
+    let hooks = HookWorkers::new(decide);
     let mut connections = 0;
-    let result = stay(&options, &hooks, &cancel, &tell, &mut connections).await;
+    let result = stay_attached(&options, &hooks, &cancel, &on_status, &mut connections).await;
     let drain = options.drain;
     let dropped = tokio::task::spawn_blocking(move || hooks.finish(drain)).await;
-    result.map(|()| AttachEnded {
+    result.map(|()| AttachSummary {
         connections,
         dropped_events: dropped.unwrap_or_default(),
     })
@@ -138,29 +136,29 @@ pub fn attach_blocking(
     options: AttachOptions,
     decide: Arc<dyn Decide>,
     cancel: CancellationToken,
-    tell: impl Fn(Status) + Send + Sync,
-) -> Result<AttachEnded, AttachError> {
+    on_status: impl Fn(AttachStatus) + Send + Sync,
+) -> Result<AttachSummary, AttachError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(AttachError::Runtime)?
-        .block_on(attach(options, decide, cancel, tell))
+        .block_on(attach(options, decide, cancel, on_status))
 }
 
-async fn stay(
+async fn stay_attached(
     options: &AttachOptions,
-    hooks: &Hooks,
+    hooks: &HookWorkers,
     cancel: &CancellationToken,
-    tell: &(impl Fn(Status) + Send + Sync),
+    on_status: &(impl Fn(AttachStatus) + Send + Sync),
     connections: &mut u32,
 ) -> Result<(), AttachError> {
     let endpoint = || options.endpoint.to_string();
     let mut failures = 0;
     loop {
-        tell(Status::Connecting);
+        on_status(AttachStatus::Connecting);
         let connect = options.endpoint.connect(options.bearer.as_deref());
-        let Some(connected) = unless(cancel, tokio::time::timeout(options.patience, connect)).await
-        else {
+        let connect = tokio::time::timeout(options.timeout, connect);
+        let Some(connected) = cancel.run_until_cancelled(connect).await else {
             return Ok(());
         };
         let why = match connected {
@@ -168,12 +166,12 @@ async fn stay(
                 let began = Instant::now();
                 let attached = |server: String| {
                     *connections += 1;
-                    tell(Status::Attached { server });
+                    on_status(AttachStatus::Attached { server });
                 };
-                match session::run(socket, options, hooks, cancel, attached).await {
-                    Why::Cancelled => return Ok(()),
-                    Why::Lost(why) => {
-                        if began.elapsed() >= options.backoff.steady {
+                match connection::run(socket, options, hooks, cancel, attached).await {
+                    ConnectionEnd::Cancelled => return Ok(()),
+                    ConnectionEnd::Lost(why) => {
+                        if began.elapsed() >= options.backoff.reset_after {
                             failures = 0;
                         }
                         why
@@ -189,10 +187,10 @@ async fn stay(
                 });
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => "no connection in time".into(),
+            Err(_) => "connecting timed out".into(),
         };
         failures += 1;
-        if options.give_up_after.is_some_and(|most| failures >= most) {
+        if options.max_failures.is_some_and(|max| failures >= max) {
             return Err(AttachError::GaveUp {
                 endpoint: endpoint(),
                 failures,
@@ -202,19 +200,11 @@ async fn stay(
         let pause = options
             .backoff
             .pause(failures, RandomState::new().hash_one(failures));
-        tell(Status::Lost { why, pause });
-        if unless(cancel, tokio::time::sleep(pause)).await.is_none() {
+        on_status(AttachStatus::Lost { why, pause });
+        let sleep = tokio::time::sleep(pause);
+        if cancel.run_until_cancelled(sleep).await.is_none() {
             return Ok(());
         }
-    }
-}
-
-/// `None` when cancelled first.
-pub(crate) async fn unless<F: Future>(cancel: &CancellationToken, future: F) -> Option<F::Output> {
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => None,
-        output = future => Some(output),
     }
 }
 
@@ -226,8 +216,8 @@ mod tests {
     fn pauses_grow_and_stay_within_bounds() {
         let backoff = Backoff {
             first: Duration::from_millis(100),
-            most: Duration::from_secs(2),
-            steady: Duration::from_secs(1),
+            max: Duration::from_secs(2),
+            reset_after: Duration::from_secs(1),
         };
         let whole: Vec<_> = (1..=7)
             .map(|failures| backoff.pause(failures, 0).as_millis())

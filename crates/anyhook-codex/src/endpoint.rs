@@ -7,15 +7,15 @@ use std::str::FromStr;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, header};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::tungstenite::{Error, handshake::client::Request};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-/// Bounds what one message may cost; the server's own bound is far below.
-const LARGEST: usize = 256 << 20;
-/// Where Codex puts its socket when `unix://` names none, below its home.
+/// The server's own limit is far below.
+const MAX_MESSAGE_BYTES: usize = 256 << 20;
+/// Where Codex puts its socket by default, below its home.
 const DEFAULT_SOCKET: &str = "app-server-control/app-server-control.sock";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,23 +26,14 @@ pub enum Endpoint {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    #[error("`{0}` is no address of an app-server; it begins with `ws://` or `unix://`")]
+    #[error("`{0}` is not an address of an app-server; use `ws://…` or `unix://…`")]
     Scheme(String),
-    #[error("`{0}`: a connection with TLS is not supported; forward the port or use `unix://`")]
+    #[error("`{0}`: TLS is not supported; forward the port or use `unix://`")]
     Tls(String),
-    #[error("`{0}` names no host and port, as in `ws://127.0.0.1:4222`")]
+    #[error("`{0}` has no host and port; use for example `ws://127.0.0.1:4222`")]
     Host(String),
-    #[error("`unix://` names no path; give one, as in `unix:///run/codex.sock`")]
+    #[error("`unix://` has no path; use for example `unix:///run/codex.sock`")]
     Path,
-}
-
-impl Endpoint {
-    /// The socket that Codex uses by itself.
-    pub fn default_in(codex_home: &Path) -> Self {
-        Self::Unix {
-            path: codex_home.join(DEFAULT_SOCKET),
-        }
-    }
 }
 
 impl FromStr for Endpoint {
@@ -84,50 +75,55 @@ impl fmt::Display for Endpoint {
     }
 }
 
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+pub(crate) trait SocketStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> SocketStream for T {}
 
-pub(crate) type Socket = WebSocketStream<Box<dyn Stream>>;
+pub(crate) type Socket = WebSocketStream<Box<dyn SocketStream>>;
 
 impl Endpoint {
+    /// The socket that Codex uses by default.
+    pub fn default_in(codex_home: &Path) -> Self {
+        Self::Unix {
+            path: codex_home.join(DEFAULT_SOCKET),
+        }
+    }
+
     pub(crate) async fn connect(&self, bearer: Option<&str>) -> Result<Socket, Error> {
-        let (request, stream) = match self {
+        let (mut request, stream) = match self {
             Self::Tcp { url, address } => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
                 (
                     url.into_client_request()?,
-                    Box::new(stream) as Box<dyn Stream>,
+                    Box::new(stream) as Box<dyn SocketStream>,
                 )
             }
-            Self::Unix { path } => ("ws://localhost/".into_client_request()?, unix(path).await?),
+            Self::Unix { path } => (
+                "ws://localhost/".into_client_request()?,
+                connect_unix(path).await?,
+            ),
         };
-        let request = with_bearer(request, bearer)?;
+        if let Some(token) = bearer {
+            let value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| Error::Io(std::io::ErrorKind::InvalidInput.into()))?;
+            request.headers_mut().insert(header::AUTHORIZATION, value);
+        }
         let config = WebSocketConfig::default()
-            .max_message_size(Some(LARGEST))
-            .max_frame_size(Some(LARGEST));
+            .max_message_size(Some(MAX_MESSAGE_BYTES))
+            .max_frame_size(Some(MAX_MESSAGE_BYTES));
         let (socket, _) = client_async_with_config(request, stream, Some(config)).await?;
         Ok(socket)
     }
 }
 
 #[cfg(unix)]
-async fn unix(path: &Path) -> Result<Box<dyn Stream>, Error> {
+async fn connect_unix(path: &Path) -> Result<Box<dyn SocketStream>, Error> {
     Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
 }
 
 #[cfg(not(unix))]
-async fn unix(_: &Path) -> Result<Box<dyn Stream>, Error> {
+async fn connect_unix(_: &Path) -> Result<Box<dyn SocketStream>, Error> {
     Err(Error::Io(std::io::ErrorKind::Unsupported.into()))
-}
-
-fn with_bearer(mut request: Request, bearer: Option<&str>) -> Result<Request, Error> {
-    if let Some(token) = bearer {
-        let value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| Error::Io(std::io::ErrorKind::InvalidInput.into()))?;
-        request.headers_mut().insert(header::AUTHORIZATION, value);
-    }
-    Ok(request)
 }
 
 #[cfg(test)]
@@ -135,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_addresses() {
+    fn addresses_are_parsed() {
         let good = |text: &str| text.parse::<Endpoint>().unwrap().to_string();
         assert_eq!(good("ws://127.0.0.1:4222"), "ws://127.0.0.1:4222");
         assert_eq!(good("ws://[::1]:4222/x"), "ws://[::1]:4222/x");

@@ -1,34 +1,36 @@
 //! Hooks for Codex's app-server protocol.
 //!
-//! Two ways in: [`Proxy`] stands between a client and the server that it starts,
-//! [`attach`] is a further client of a server that runs already. Both turn what
-//! the server says into canonical events ([`map`]) and answer its approval
-//! requests with what the hooks decide ([`approval`]). The hooks themselves are
-//! behind [`Decide`]; no other part of anyhook is known here. [`state`] lets
-//! others see which bridges run.
+//! Two ways in: [`Proxy`] runs between a client and the server that it starts,
+//! [`attach`] is an additional client of a running server. Both turn messages of the
+//! server into canonical events ([`map`]) and answer its approval requests with what
+//! the hooks decide ([`approval`]). The hooks are behind [`Decide`]; this crate knows
+//! no other part of anyhook. [`state`] lists the running bridges.
+
+#![deny(clippy::disallowed_methods)]
 
 pub mod approval;
 mod attach;
-mod bounded;
-mod decide;
+mod bounded_map;
+mod connection;
 mod endpoint;
+mod hooks;
 mod items;
 pub mod map;
+mod open_requests;
 mod process;
 mod proxy;
 pub mod pump;
 mod request;
-mod session;
 mod shell;
 pub mod state;
 mod tools;
 pub mod wire;
 
-pub use approval::{Verdict, losses};
+pub use approval::{ApprovalVerdict, response_losses};
 pub use attach::{
-    AttachEnded, AttachError, AttachOptions, Backoff, Status, attach, attach_blocking,
+    AttachError, AttachOptions, AttachStatus, AttachSummary, Backoff, attach, attach_blocking,
 };
-pub use decide::{Decide, Ruling};
 pub use endpoint::{Endpoint, EndpointError};
-pub use proxy::{Proxy, ProxyEnded, ProxyError, ProxyOptions, Stop};
+pub use hooks::{Decide, Ruling};
+pub use proxy::{Proxy, ProxyError, ProxyOptions, ProxyStopper, ProxySummary};
 pub use tokio_util::sync::CancellationToken;

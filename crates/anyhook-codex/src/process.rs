@@ -1,20 +1,20 @@
-//! The server as a child: its own process group, so that all of it can be ended,
-//! and nothing of it is left when it ends by itself.
+//! The server as a child process in its own process group, so that its children can
+//! be ended with it.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Signal {
-    /// Asks.
+    /// Asks it to end.
     Terminate,
     Kill,
 }
 
-/// Names the group of a child until the child has been reaped.
+/// The group of a child, valid until the child has been reaped.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Group {
-    leader: u32,
+pub(crate) struct ProcessGroup {
+    pub(crate) leader: u32,
 }
 
 #[cfg(unix)]
@@ -25,13 +25,13 @@ mod sys {
         Pid, Signal as Native, WaitId, WaitIdOptions, kill_process_group, waitid,
     };
 
-    use super::{Child, Command, ExitStatus, Group, Signal, io};
+    use super::{Child, Command, ExitStatus, ProcessGroup, Signal, io};
 
-    pub(crate) fn own_group(command: &mut Command) {
+    pub(crate) fn start_in_own_group(command: &mut Command) {
         command.process_group(0);
     }
 
-    impl Group {
+    impl ProcessGroup {
         pub(crate) fn signal(self, signal: Signal) {
             let native = match signal {
                 Signal::Terminate => Native::TERM,
@@ -39,16 +39,16 @@ mod sys {
             };
             let leader = i32::try_from(self.leader).ok().and_then(Pid::from_raw);
             if let Some(leader) = leader {
-                // It may have gone already.
+                // It may have ended already.
                 let _ = kill_process_group(leader, native);
             }
         }
     }
 
-    /// Waits for the child, ends what it left of its group, and only then reaps
-    /// it: until that the number of the group cannot belong to anyone else.
+    /// Waits for the child, ends the rest of its group, and only then reaps it: until
+    /// then the number of the group cannot be reused.
     pub(crate) fn wait(child: &mut Child) -> io::Result<ExitStatus> {
-        let group = Group { leader: child.id() };
+        let group = ProcessGroup { leader: child.id() };
         if let Some(leader) = i32::try_from(group.leader).ok().and_then(Pid::from_raw) {
             let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(leader), ended) {}
@@ -57,7 +57,7 @@ mod sys {
         child.wait()
     }
 
-    /// As a shell says it: 128 and the signal for a process that was killed.
+    /// As in a shell: 128 plus the signal for a process that was killed.
     pub(crate) fn exit_code(status: ExitStatus) -> i32 {
         status
             .code()
@@ -68,11 +68,11 @@ mod sys {
 
 #[cfg(not(unix))]
 mod sys {
-    use super::{Child, Command, ExitStatus, Group, Signal, io};
+    use super::{Child, Command, ExitStatus, ProcessGroup, Signal, io};
 
-    pub(crate) fn own_group(_: &mut Command) {}
+    pub(crate) fn start_in_own_group(_: &mut Command) {}
 
-    impl Group {
+    impl ProcessGroup {
         pub(crate) fn signal(self, _: Signal) {
             // `/T` ends the children too.
             let _ = Command::new("taskkill")
@@ -92,10 +92,4 @@ mod sys {
     }
 }
 
-pub(crate) use sys::{exit_code, own_group, wait};
-
-impl Group {
-    pub(crate) fn of(child: &Child) -> Self {
-        Self { leader: child.id() }
-    }
-}
+pub(crate) use sys::{exit_code, start_in_own_group, wait};

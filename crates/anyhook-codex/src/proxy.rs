@@ -1,15 +1,14 @@
-//! Between a client and its server, over stdio.
+//! A proxy between a client and its server, over stdio.
 //!
 //! All messages pass byte for byte and in order, with one exception: an approval
-//! request that hooks are asked about is held back, that one alone, until they
-//! have decided. A yes or no goes to the server and the client never sees the
-//! request (it does see the server's `serverRequest/resolved`, as any second
-//! client would). `ask`, no opinion and failure give it to the client as it was.
+//! request that hooks may answer is held back until they have decided. A yes or no
+//! goes to the server and the client never sees the request (it does see the server's
+//! `serverRequest/resolved`, as any second client would). After `ask`, no opinion or a
+//! failure, the client gets the request unchanged.
 //!
-//! If the server gives the request up meanwhile, or the client answers it all
-//! the same, the hooks' word is dropped.
+//! If meanwhile the server withdraws the request or the client answers it, the
+//! decision of the hooks is dropped.
 
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,22 +17,30 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhook_util::sync::lock;
+
 use crate::approval::Approval;
-use crate::decide::{Decide, Hooks, Ruling, lock};
-use crate::map::{Mapper, Seen};
-use crate::process::{self, Group, Signal};
-use crate::pump::{Ended as PumpEnded, Pump, Shared, send};
-use crate::wire::{Incoming, RequestId};
+use crate::hooks::{Decide, HookWorkers, Ruling};
+use crate::map::{MappedMessage, Mapper};
+use crate::open_requests::{DecisionToken, OpenRequests, OpenVerdict};
+use crate::process::{self, ProcessGroup, Signal};
+use crate::pump::{Pump, PumpEnd, SharedWriter, write_lines};
+use crate::wire::{IncomingMessage, RequestId, readable_bytes};
+
+/// How long the output of a server that has exited may stay quiet before it counts as
+/// ended: a process that left the group may keep it open.
+const OUTPUT_END_TIMEOUT: Duration = Duration::from_secs(1);
+const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone)]
 pub struct ProxyOptions {
-    /// After this time a held request goes to the client as well, and the first
-    /// answer counts. `None`: hooks have their own timeouts, wait for them.
+    /// After this time a held request goes to the client as well, and the first answer
+    /// counts. `None` waits for the hooks, which have their own timeouts.
     pub hold_at_most: Option<Duration>,
-    /// How long the server may take to end once its client is gone, before it is
-    /// told to, and again before it is killed.
+    /// How long the server may take to end after its client has gone, before it is
+    /// asked to end, and again before it is killed.
     pub grace: Duration,
-    /// How long notices may still be heard after the server's end.
+    /// How long hooks may still receive notices after the server's end.
     pub drain: Duration,
 }
 
@@ -48,39 +55,39 @@ impl Default for ProxyOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProxyEnded {
-    /// The server's; 128 and the signal when it was killed.
+pub struct ProxySummary {
+    /// The server's; 128 plus the signal if it was killed.
     pub exit_code: i32,
-    /// Notices that no hook heard for want of room.
+    /// Notices that were dropped because the queue was full.
     pub dropped_events: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyError {
-    #[error("cannot start `{program}`: {source}")]
+    #[error("could not start `{program}`: {source}")]
     Start {
         program: String,
         source: std::io::Error,
     },
-    #[error("lost track of the server: {0}")]
+    #[error("could not wait for the server: {0}")]
     Wait(std::io::Error),
 }
 
-/// Ends a proxy from elsewhere, a signal handler's thread for one.
+/// Ends a proxy from another thread.
 #[derive(Debug, Clone)]
-pub struct Stop(Sender<Happening>);
+pub struct ProxyStopper(Sender<ProxyEvent>);
 
-impl Stop {
+impl ProxyStopper {
     pub fn stop(&self) {
-        // Nobody listens when it has ended already.
-        let _ = self.0.send(Happening::Stop);
+        // Fails if the proxy has ended already.
+        let _ = self.0.send(ProxyEvent::Stop);
     }
 }
 
 #[derive(Debug)]
-enum Happening {
+enum ProxyEvent {
     ClientGone,
-    ServerSilent,
+    ServerOutputEnded,
     ServerExited(std::io::Result<std::process::ExitStatus>),
     Stop,
 }
@@ -90,279 +97,266 @@ pub struct Proxy {
     command: Command,
     decide: Arc<dyn Decide>,
     options: ProxyOptions,
-    happenings: (Sender<Happening>, Receiver<Happening>),
+    events: (Sender<ProxyEvent>, Receiver<ProxyEvent>),
 }
 
 impl Proxy {
-    /// Takes the command's stdin and stdout over; its stderr is as the caller
-    /// set it, by default this process's own.
+    /// Replaces the command's stdin and stdout; its stderr stays as the caller set it.
     pub fn new(command: Command, decide: Arc<dyn Decide>, options: ProxyOptions) -> Self {
         Self {
             command,
             decide,
             options,
-            happenings: channel(),
+            events: channel(),
         }
     }
 
-    pub fn stop_handle(&self) -> Stop {
-        Stop(self.happenings.0.clone())
+    pub fn stopper(&self) -> ProxyStopper {
+        ProxyStopper(self.events.0.clone())
     }
 
-    /// Runs until the server has ended. The thread that reads `client_in` may
-    /// then still wait for a client that says nothing; it ends with the process.
-    pub fn run<R, W>(mut self, client_in: R, client_out: W) -> Result<ProxyEnded, ProxyError>
+    /// Runs until the server has ended. The thread that reads `client_in` may then still
+    /// wait for the client; it ends with the process.
+    pub fn run<R, W>(mut self, client_in: R, client_out: W) -> Result<ProxySummary, ProxyError>
     where
         R: Read + Send + 'static,
         W: Write + Send + 'static,
     {
-        process::own_group(&mut self.command);
+        process::start_in_own_group(&mut self.command);
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let program = self.command.get_program().to_string_lossy().into_owned();
         let start = |source| ProxyError::Start { program, source };
         let mut child = self.command.spawn().map_err(start)?;
-        let group = Group::of(&child);
+        let group = ProcessGroup { leader: child.id() };
         let (server_in, server_out) = (child.stdin.take(), child.stdout.take());
 
-        let (tell, told) = self.happenings;
-        let bridge = Arc::new(Bridge {
+        let (sender, events) = self.events;
+        let bridge = Arc::new(ProxyBridge {
             mapper: Mutex::default(),
             held: Mutex::default(),
             to_server: Mutex::new(server_in),
             to_client: Mutex::new(Some(client_out)),
-            hooks: Mutex::new(Some(Hooks::new(self.decide))),
+            hooks: Mutex::new(Some(HookWorkers::new(self.decide))),
             hold_at_most: self.options.hold_at_most,
-            settling: RwLock::default(),
-            writing: AtomicBool::new(false),
+            forwarding: RwLock::default(),
+            is_writing: AtomicBool::new(false),
         });
 
-        let (up, tell_up) = (bridge.clone(), tell.clone());
+        let (up, up_sender) = (bridge.clone(), sender.clone());
         thread::spawn(move || {
-            up.carry_up(client_in);
-            let _ = tell_up.send(Happening::ClientGone);
+            up.carry_to_server(client_in);
+            let _ = up_sender.send(ProxyEvent::ClientGone);
         });
-        let (down, tell_down) = (bridge.clone(), tell.clone());
+        let (down, down_sender) = (bridge.clone(), sender.clone());
         thread::spawn(move || {
-            let client_gone = server_out.is_some_and(|out| down.carry_down(out));
+            let client_gone = server_out.is_some_and(|out| down.carry_to_client(out));
             if client_gone {
-                let _ = tell_down.send(Happening::ClientGone);
+                let _ = down_sender.send(ProxyEvent::ClientGone);
             }
-            let _ = tell_down.send(Happening::ServerSilent);
+            let _ = down_sender.send(ProxyEvent::ServerOutputEnded);
         });
         thread::spawn(move || {
-            let _ = tell.send(Happening::ServerExited(process::wait(&mut child)));
+            let _ = sender.send(ProxyEvent::ServerExited(process::wait(&mut child)));
         });
 
-        let status = attend(&told, &bridge, group, self.options.grace).map_err(ProxyError::Wait)?;
+        let status =
+            wait_for_end(&events, &bridge, group, self.options.grace).map_err(ProxyError::Wait)?;
         lock(&bridge.to_client).take();
         let hooks = lock(&bridge.hooks).take();
-        Ok(ProxyEnded {
+        Ok(ProxySummary {
             exit_code: process::exit_code(status),
             dropped_events: hooks.map_or(0, |hooks| hooks.finish(self.options.drain)),
         })
     }
 }
 
-/// Watches over the server until it has ended and its last words are out.
-fn attend<W: Write>(
-    told: &Receiver<Happening>,
-    bridge: &Bridge<W>,
-    group: Group,
+/// Waits until the server has ended and its output is written.
+fn wait_for_end<W: Write>(
+    events: &Receiver<ProxyEvent>,
+    bridge: &ProxyBridge<W>,
+    group: ProcessGroup,
     grace: Duration,
 ) -> std::io::Result<std::process::ExitStatus> {
-    let mut silent = false;
+    let mut output_ended = false;
     // The next step against a server that should have ended.
     let mut next: Option<(Instant, Signal)> = None;
     let status = loop {
-        let happening = match next {
-            None => told.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some((at, _)) => told.recv_timeout(at.saturating_duration_since(Instant::now())),
+        let event = match next {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some((at, _)) => events.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
-        match happening {
-            Ok(Happening::ServerExited(status)) => break status?,
-            Ok(Happening::ClientGone) => {
+        let deadline = Instant::now() + grace;
+        match event {
+            Ok(ProxyEvent::ServerExited(status)) => break status?,
+            Ok(ProxyEvent::ClientGone) => {
                 lock(&bridge.to_server).take();
-                next = next.or(Some((Instant::now() + grace, Signal::Terminate)));
+                next = next.or(Some((deadline, Signal::Terminate)));
             }
-            Ok(Happening::ServerSilent) => {
-                silent = true;
-                next = next.or(Some((Instant::now() + grace, Signal::Terminate)));
+            Ok(ProxyEvent::ServerOutputEnded) => {
+                output_ended = true;
+                next = next.or(Some((deadline, Signal::Terminate)));
             }
-            Ok(Happening::Stop) => {
+            Ok(ProxyEvent::Stop) => {
                 group.signal(Signal::Terminate);
-                next = Some((Instant::now() + grace, Signal::Kill));
+                next = Some((deadline, Signal::Kill));
             }
             Err(RecvTimeoutError::Timeout) => {
-                let signal = next.map_or(Signal::Kill, |(_, signal)| signal);
-                group.signal(signal);
-                next = Some((Instant::now() + grace, Signal::Kill));
+                group.signal(next.map_or(Signal::Kill, |(_, signal)| signal));
+                next = Some((deadline, Signal::Kill));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(std::io::ErrorKind::BrokenPipe.into());
             }
         }
     };
-    // The group is gone, so its output ends; unless a process that left the
-    // group keeps it open, or the client takes its time to read.
-    let mut quiet = 0;
-    while !silent && quiet < 10 {
-        match told.recv_timeout(Duration::from_millis(100)) {
-            Ok(Happening::ServerSilent | Happening::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                silent = true;
-            }
+    // The client may take its time to read.
+    let mut quiet = Duration::ZERO;
+    while !output_ended && quiet < OUTPUT_END_TIMEOUT {
+        match events.recv_timeout(OUTPUT_POLL_INTERVAL) {
+            Ok(ProxyEvent::ServerOutputEnded | ProxyEvent::Stop)
+            | Err(RecvTimeoutError::Disconnected) => output_ended = true,
             Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) if bridge.writing.load(Ordering::Relaxed) => quiet = 0,
-            Err(RecvTimeoutError::Timeout) => quiet += 1,
+            Err(RecvTimeoutError::Timeout) if bridge.is_writing.load(Ordering::Relaxed) => {
+                quiet = Duration::ZERO;
+            }
+            Err(RecvTimeoutError::Timeout) => quiet += OUTPUT_POLL_INTERVAL,
         }
     }
     Ok(status)
 }
 
-struct Bridge<W> {
+struct ProxyBridge<W> {
     mapper: Mutex<Mapper>,
-    held: Mutex<HashMap<RequestId, Held>>,
-    to_server: Shared<ChildStdin>,
-    to_client: Shared<W>,
-    /// Gone once the proxy has ended.
-    hooks: Mutex<Option<Hooks>>,
+    held: Mutex<OpenRequests>,
+    to_server: SharedWriter<ChildStdin>,
+    to_client: SharedWriter<W>,
+    /// `None` once the proxy has ended.
+    hooks: Mutex<Option<HookWorkers>>,
     hold_at_most: Option<Duration>,
-    /// Shared by those who pass a request on, taken whole by whoever has to know
-    /// that none of them is half done.
-    settling: RwLock<()>,
-    /// Whether the server's words wait for the client to take them.
-    writing: AtomicBool,
+    /// Read-locked while a request is answered or forwarded, write-locked to wait until
+    /// none is.
+    forwarding: RwLock<()>,
+    /// Output of the server waits for the client.
+    is_writing: AtomicBool,
 }
 
-/// A request that waits for the hooks; the server may have repeated it.
-#[derive(Debug)]
-struct Held {
-    lines: Vec<Vec<u8>>,
-    forwarded: bool,
-}
-
-impl<W: Write + Send + 'static> Bridge<W> {
-    fn carry_up(&self, client: impl Read) {
-        let unused = AtomicBool::new(false);
-        let look = |line: &[u8]| -> Option<()> {
-            let message = Incoming::read(line)?;
-            match message.answers() {
-                Some(id) => drop(lock(&self.held).remove(id)),
-                None => lock(&self.mapper).client(&message),
+impl<W: Write + Send + 'static> ProxyBridge<W> {
+    fn carry_to_server(&self, client: impl Read) {
+        let is_writing = AtomicBool::new(false);
+        let inspect = |line: &[u8]| -> Option<()> {
+            let readable;
+            let message = if let Some(message) = IncomingMessage::parse(line) {
+                message
+            } else {
+                readable = readable_bytes(line)?;
+                IncomingMessage::parse(&readable)?
+            };
+            match message.answered_id() {
+                Some(id) => lock(&self.held).remove(id),
+                None => lock(&self.mapper).observe_client(&message),
             }
             None
         };
-        let ended = Pump::new(client, &self.to_server, &unused).run(look, |(), _| {});
-        if let PumpEnded::Reader(last) = ended {
-            let _ = send(&self.to_server, &last);
+        let ended = Pump::new(client, &self.to_server, &is_writing).run(inspect, |(), _| {});
+        if let PumpEnd::Reader(last) = ended {
+            let _ = write_lines(&self.to_server, &last);
         }
     }
 
-    /// Whether it was the client that took no more.
-    fn carry_down(self: &Arc<Self>, server: impl Read) -> bool {
-        let look = |line: &[u8]| {
-            let seen = lock(&self.mapper).server(&Incoming::read(line)?);
-            if let Seen::Resolved(id) = &seen {
+    /// Whether writing to the client failed.
+    fn carry_to_client(self: &Arc<Self>, server: impl Read) -> bool {
+        let inspect = |line: &[u8]| {
+            let readable;
+            let message = if let Some(message) = IncomingMessage::parse(line) {
+                message
+            } else {
+                readable = readable_bytes(line)?;
+                IncomingMessage::parse(&readable)?
+            };
+            let mapped = lock(&self.mapper).map_server(&message);
+            if let MappedMessage::Resolved(id) = &mapped {
                 lock(&self.held).remove(id);
             }
             let hooks = lock(&self.hooks);
             let hooks = hooks.as_ref()?;
-            match seen {
-                Seen::Approval(approval) if hooks.could_decide(&approval.event) => {
+            match mapped {
+                MappedMessage::Approval(approval) if hooks.could_decide(&approval.event) => {
                     return Some(*approval);
                 }
-                Seen::Approval(approval) => hooks.observe(approval.event),
-                Seen::Event(event) => hooks.observe(*event),
-                Seen::Nothing | Seen::Resolved(_) => {}
+                MappedMessage::Approval(approval) => hooks.observe(approval.event),
+                MappedMessage::Event(event) => hooks.observe(*event),
+                MappedMessage::Nothing | MappedMessage::Resolved(_) => {}
             }
             None
         };
         let hold = |approval, line: &[u8]| self.hold(approval, line);
-        let ended = Pump::new(server, &self.to_client, &self.writing).run(look, hold);
-        // From here on there is only writing left to do.
-        self.writing.store(true, Ordering::Relaxed);
-        self.release_all();
+        let ended = Pump::new(server, &self.to_client, &self.is_writing).run(inspect, hold);
+        // From here on there is only writing left.
+        self.is_writing.store(true, Ordering::Relaxed);
+        self.forward_all();
         match ended {
-            PumpEnded::Reader(last) => send(&self.to_client, &last).is_err(),
-            PumpEnded::Writer => true,
+            PumpEnd::Reader(last) => write_lines(&self.to_client, &last).is_err(),
+            PumpEnd::Writer => true,
         }
     }
 
     fn hold(self: &Arc<Self>, approval: Approval, line: &[u8]) {
         let id = approval.id.clone();
-        let mut held = lock(&self.held);
-        if let Some(known) = held.get_mut(&id) {
-            known.lines.push(line.to_vec());
+        let Some(token) = lock(&self.held).add(&approval, line) else {
             return;
-        }
-        let lines = vec![line.to_vec()];
-        held.insert(
-            id.clone(),
-            Held {
-                lines,
-                forwarded: false,
-            },
-        );
-        drop(held);
-
+        };
         if let Some(limit) = self.hold_at_most {
             let bridge = self.clone();
             thread::spawn(move || {
                 thread::sleep(limit);
-                bridge.show_client(&id);
+                bridge.forward_copy(&id);
             });
         }
         let bridge = self.clone();
         if let Some(hooks) = lock(&self.hooks).as_ref() {
             let event = approval.event.clone();
-            hooks.ask(event, move |ruling| bridge.decided(&approval, ruling));
+            hooks.start_decision(event, move |ruling| {
+                bridge.apply_ruling(&approval, token, ruling);
+            });
         }
     }
 
-    fn decided(&self, approval: &Approval, ruling: Ruling) {
-        let _settling = self.settling.read();
-        // Not held any more: somebody else was first.
-        let Some(held) = lock(&self.held).remove(&approval.id) else {
+    fn apply_ruling(&self, approval: &Approval, token: DecisionToken, ruling: Ruling) {
+        let _forwarding = self.forwarding.read();
+        let verdict = approval.verdict(&ruling.response);
+        let decided = lock(&self.held).decide(&approval.id, token, verdict);
+        let OpenVerdict::Decided(verdict, lines) = decided else {
             return;
         };
-        let verdict = approval.verdict(&ruling.response);
         let reason = ruling.response.reason.as_deref();
         match approval.kind.answer(verdict, reason) {
             Some(answer) => {
                 let reply = approval.reply(&answer);
-                // A server that takes no more is about to end.
-                let _ = send(&self.to_server, format!("{reply}\n").as_bytes());
-                ruling.answered(&answer);
+                // A server that reads no more is about to end.
+                let _ = write_lines(&self.to_server, format!("{reply}\n").as_bytes());
+                ruling.set_answer(&answer);
             }
-            None => self.forward(held),
+            None => self.forward(&lines),
         }
     }
 
     /// Lets the client answer too.
-    fn show_client(&self, id: &RequestId) {
-        let _settling = self.settling.read();
-        let mut held = lock(&self.held);
-        let Some(waiting) = held.get_mut(id).filter(|waiting| !waiting.forwarded) else {
-            return;
-        };
-        waiting.forwarded = true;
-        let lines = waiting.lines.concat();
-        drop(held);
-        let _ = send(&self.to_client, &lines);
+    fn forward_copy(&self, id: &RequestId) {
+        let _forwarding = self.forwarding.read();
+        let lines = lock(&self.held).take_lines(id);
+        self.forward(&lines);
     }
 
-    fn forward(&self, held: Held) {
-        if !held.forwarded {
-            let _ = send(&self.to_client, &held.lines.concat());
+    fn forward(&self, lines: &[u8]) {
+        if !lines.is_empty() {
+            let _ = write_lines(&self.to_client, lines);
         }
     }
 
-    /// The server has said its last: the client gets what was kept from it.
-    fn release_all(&self) {
-        let _settled = self.settling.write();
-        let mut held: Vec<_> = lock(&self.held).drain().collect();
-        held.sort_by(|(left, _), (right, _)| left.cmp(right));
-        for (_, held) in held {
-            self.forward(held);
-        }
+    /// The server has ended: the client gets the requests that were held.
+    fn forward_all(&self) {
+        let _none_forwarding = self.forwarding.write();
+        let lines = lock(&self.held).drain();
+        self.forward(&lines);
     }
 }

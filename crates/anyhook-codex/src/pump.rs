@@ -1,121 +1,124 @@
-//! Carries lines from a reader to a writer, byte for byte and in order, and
-//! shows each one on the way.
+//! Carries lines from a reader to a writer, byte for byte and in order, and shows
+//! each one to its caller.
 //!
-//! Whatever is written by others to the same writer falls between two lines,
-//! never into one. Lines are gathered while more are at hand and written
-//! together, so that a burst costs few system calls.
+//! What others write to the same writer comes between two lines, never inside one.
+//! Lines that are already buffered are written together, so that a burst costs few
+//! system calls.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::decide::lock;
+use anyhook_util::sync::lock;
 
-/// Larger lines are carried without being looked at.
-pub(crate) const INSPECTED: usize = 256 << 20;
-const BUFFER: usize = 64 << 10;
+/// Longer lines are carried without being inspected.
+pub(crate) const MAX_INSPECTED_LINE_BYTES: usize = 256 << 20;
+const BUFFER_BYTES: usize = 64 << 10;
 
-/// A writer that several share, gone once closed.
-pub type Shared<W> = Mutex<Option<W>>;
+/// A shared writer; `None` once closed.
+pub type SharedWriter<W> = Mutex<Option<W>>;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The reader has no more. A last line without an end is left to the caller:
+pub enum PumpEnd {
+    /// The reader has ended. A last line without a line feed is left to the caller:
     /// nothing can be written after it.
     Reader(Vec<u8>),
-    /// The writer takes no more, or is closed.
+    /// The writer failed or is closed.
     Writer,
 }
 
 pub struct Pump<'a, R, W> {
     reader: BufReader<R>,
-    writer: &'a Shared<W>,
+    writer: &'a SharedWriter<W>,
     /// Whether bytes are waiting for the writer right now.
-    writing: &'a AtomicBool,
-    inspected: usize,
+    is_writing: &'a AtomicBool,
+    max_inspected: usize,
 }
 
 impl<'a, R: Read, W: Write> Pump<'a, R, W> {
-    pub fn new(reader: R, writer: &'a Shared<W>, writing: &'a AtomicBool) -> Self {
+    pub fn new(reader: R, writer: &'a SharedWriter<W>, is_writing: &'a AtomicBool) -> Self {
         Self {
-            reader: BufReader::with_capacity(BUFFER, reader),
+            reader: BufReader::with_capacity(BUFFER_BYTES, reader),
             writer,
-            writing,
-            inspected: INSPECTED,
+            is_writing,
+            max_inspected: MAX_INSPECTED_LINE_BYTES,
         }
     }
 
     #[cfg(test)]
     fn inspecting(mut self, bytes: usize) -> Self {
-        self.inspected = bytes;
+        self.max_inspected = bytes;
         self
     }
 
-    /// Shows every line to `look`. One for which it returns something is not
-    /// written: `hold` has it from then on, and is called when all that came
-    /// earlier has been written.
+    /// Shows every line to `inspect`. If that returns a value, the line is not written
+    /// but passed to `hold` with it, after all earlier lines have been written.
     pub fn run<T>(
         mut self,
-        mut look: impl FnMut(&[u8]) -> Option<T>,
+        inspect: impl FnMut(&[u8]) -> Option<T>,
+        hold: impl FnMut(T, &[u8]),
+    ) -> PumpEnd {
+        match self.carry_lines(inspect, hold) {
+            Ok(last_line) => PumpEnd::Reader(last_line),
+            Err(_) => PumpEnd::Writer,
+        }
+    }
+
+    fn carry_lines<T>(
+        &mut self,
+        mut inspect: impl FnMut(&[u8]) -> Option<T>,
         mut hold: impl FnMut(T, &[u8]),
-    ) -> Ended {
+    ) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         let mut ready = Vec::new();
         loop {
             line.clear();
-            match self.line(&mut line) {
-                Line::End => {
-                    return match self.write(&mut ready) {
-                        Ok(()) => Ended::Reader(line),
-                        Err(_) => Ended::Writer,
-                    };
+            match self.read_line(&mut line) {
+                LineRead::End => {
+                    self.write(&mut ready)?;
+                    return Ok(line);
                 }
-                Line::Whole => {
-                    if let Some(held) = look(&line) {
-                        if self.write(&mut ready).is_err() {
-                            return Ended::Writer;
-                        }
+                LineRead::Whole => {
+                    if let Some(held) = inspect(&line) {
+                        self.write(&mut ready)?;
                         hold(held, &line);
                         continue;
                     }
                     ready.extend_from_slice(&line);
-                    let more = ready.len() < BUFFER && self.reader.buffer().contains(&b'\n');
-                    if !more && self.write(&mut ready).is_err() {
-                        return Ended::Writer;
+                    let has_more = self.reader.buffer().contains(&b'\n');
+                    if !has_more || ready.len() >= BUFFER_BYTES {
+                        self.write(&mut ready)?;
                     }
                 }
-                Line::TooLong => {
-                    if self.write(&mut ready).is_err() || self.stream(&line).is_err() {
-                        return Ended::Writer;
-                    }
+                LineRead::TooLong => {
+                    self.write(&mut ready)?;
+                    self.stream_line(&line)?;
                 }
             }
         }
     }
 
-    /// Reads one line with its end, or what there is before the reader's.
-    fn line(&mut self, line: &mut Vec<u8>) -> Line {
+    /// Reads one line with its line feed, or the rest at the end.
+    fn read_line(&mut self, line: &mut Vec<u8>) -> LineRead {
         loop {
-            let Some(bytes) = self.fill() else {
-                return Line::End;
+            let Some((piece, is_last)) = self.next_piece() else {
+                return LineRead::End;
             };
-            let (taken, ends) = match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (bytes.len(), false),
-            };
-            line.extend_from_slice(bytes.get(..taken).unwrap_or_default());
-            self.reader.consume(taken);
-            if ends {
-                return Line::Whole;
+            line.extend_from_slice(piece);
+            let length = piece.len();
+            self.reader.consume(length);
+            if is_last {
+                return LineRead::Whole;
             }
-            if line.len() >= self.inspected {
-                return Line::TooLong;
+            if line.len() >= self.max_inspected {
+                return LineRead::TooLong;
             }
         }
     }
 
-    /// The bytes at hand; `None` at the end. A reader that fails has ended.
-    fn fill(&mut self) -> Option<&[u8]> {
+    /// The buffered bytes of the current line, and whether they end it; `None` at the
+    /// end. A reader that fails has ended.
+    fn next_piece(&mut self) -> Option<(&[u8], bool)> {
         loop {
             match self.reader.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -123,29 +126,28 @@ impl<'a, R: Read, W: Write> Pump<'a, R, W> {
                 Ok(_) => break,
             }
         }
-        Some(self.reader.buffer())
+        let mut pieces = self.reader.buffer().split_inclusive(|byte| *byte == b'\n');
+        let piece = pieces.next()?;
+        Some((piece, piece.ends_with(b"\n")))
     }
 
-    /// Writes the beginning of a line and then the rest as it comes, with the
-    /// writer held throughout.
-    fn stream(&mut self, beginning: &[u8]) -> io::Result<()> {
-        self.writing.store(true, Ordering::Relaxed);
+    /// Writes the beginning of a line and then the rest as it comes, with the writer
+    /// locked all the time.
+    fn stream_line(&mut self, beginning: &[u8]) -> io::Result<()> {
+        self.is_writing.store(true, Ordering::Relaxed);
         let mut writer = lock(self.writer);
         let writer = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writer.write_all(beginning)?;
-        while let Some(bytes) = self.fill() {
-            let (taken, ends) = match bytes.iter().position(|byte| *byte == b'\n') {
-                Some(at) => (at + 1, true),
-                None => (bytes.len(), false),
-            };
-            writer.write_all(bytes.get(..taken).unwrap_or_default())?;
-            self.reader.consume(taken);
-            if ends {
+        while let Some((piece, is_last)) = self.next_piece() {
+            writer.write_all(piece)?;
+            let length = piece.len();
+            self.reader.consume(length);
+            if is_last {
                 break;
             }
         }
         writer.flush()?;
-        self.writing.store(false, Ordering::Relaxed);
+        self.is_writing.store(false, Ordering::Relaxed);
         Ok(())
     }
 
@@ -153,17 +155,17 @@ impl<'a, R: Read, W: Write> Pump<'a, R, W> {
         if ready.is_empty() {
             return Ok(());
         }
-        self.writing.store(true, Ordering::Relaxed);
-        send(self.writer, ready)?;
-        self.writing.store(false, Ordering::Relaxed);
+        self.is_writing.store(true, Ordering::Relaxed);
+        write_lines(self.writer, ready)?;
+        self.is_writing.store(false, Ordering::Relaxed);
         ready.clear();
-        // One huge burst must not cost its memory for good.
-        ready.shrink_to(4 * BUFFER);
+        // One huge burst must not keep its memory.
+        ready.shrink_to(4 * BUFFER_BYTES);
         Ok(())
     }
 }
 
-enum Line {
+enum LineRead {
     Whole,
     /// Only the beginning was read.
     TooLong,
@@ -171,7 +173,7 @@ enum Line {
 }
 
 /// Writes whole lines between those of a pump.
-pub(crate) fn send<W: Write>(writer: &Shared<W>, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_lines<W: Write>(writer: &SharedWriter<W>, bytes: &[u8]) -> io::Result<()> {
     let mut writer = lock(writer);
     let writer = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
     writer.write_all(bytes)?;
@@ -184,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes in pieces of the wanted sizes.
+    /// Reads its bytes in pieces of these sizes.
     struct Pieces(Vec<u8>, Vec<usize>);
 
     impl Read for Pieces {
@@ -215,14 +217,14 @@ mod tests {
                 |(), line| assert!(held(line)),
             );
             let expected: Vec<u8> = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !held(line)).flatten().copied().collect();
-            prop_assert_eq!(ended, Ended::Reader(last.into_bytes()));
+            prop_assert_eq!(ended, PumpEnd::Reader(last.into_bytes()));
             prop_assert_eq!(&shown, &bytes);
             prop_assert_eq!(lock(&out).take().unwrap(), expected);
         }
 
         /// Lines over the limit are never shown and never changed.
         #[test]
-        fn streams_what_is_too_long(sizes in prop::collection::vec(0_usize..200, 1..12), cuts in prop::collection::vec(1_usize..90, 0..40)) {
+        fn streams_lines_that_are_too_long(sizes in prop::collection::vec(0_usize..200, 1..12), cuts in prop::collection::vec(1_usize..90, 0..40)) {
             let bytes: Vec<u8> = sizes.iter().flat_map(|size| format!("{}\n", "x".repeat(*size)).into_bytes()).collect();
             let out = Mutex::new(Some(Vec::new()));
             let mut longest = 0;
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_a_held_line_is_out_before_it_is_shown() {
+    fn earlier_lines_are_written_before_a_line_is_held() {
         let out = Mutex::new(Some(Vec::new()));
         Pump::new(&b"one\nheld\ntwo\n"[..], &out, &AtomicBool::new(false)).run(
             |line| (line == b"held\n").then_some(()),
@@ -250,9 +252,9 @@ mod tests {
 
     #[test]
     fn a_closed_writer_ends_the_pump() {
-        let out: Shared<Vec<u8>> = Mutex::new(None);
+        let out: SharedWriter<Vec<u8>> = Mutex::new(None);
         let ended =
             Pump::new(&b"one\n"[..], &out, &AtomicBool::new(false)).run(|_| None, |(), _| {});
-        assert_eq!(ended, Ended::Writer);
+        assert_eq!(ended, PumpEnd::Writer);
     }
 }

@@ -2,166 +2,177 @@
 
 use anyhook_model::event::field;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::approval::{Approval, ApprovalKind};
-use crate::map::{Mapper, Remembered, Seen, native, object, place};
-use crate::tools::{Object, Tool, put, take_text, text};
-use crate::wire::Incoming;
+use crate::approval::{Approval, ApprovalKind, is_review_method};
+use crate::map::{MappedMessage, Mapper, move_value, put_some, with_native};
+use crate::tools::{Object, ToolCall, take_text, text};
+use crate::wire::{IncomingMessage, is_approval_method};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Shape {
+pub(crate) enum ApprovalMethod {
     Command,
     FileChange,
     Permissions,
     Elicitation,
-    OldCommand,
-    OldPatch,
+    /// One that is new.
+    Unknown,
 }
 
-impl Shape {
-    pub(crate) fn of(method: &str) -> Option<Self> {
+impl ApprovalMethod {
+    pub(crate) fn from_name(method: &str) -> Option<Self> {
         Some(match method {
-            "item/commandExecution/requestApproval" => Self::Command,
-            "item/fileChange/requestApproval" => Self::FileChange,
+            "item/commandExecution/requestApproval" | "execCommandApproval" => Self::Command,
+            "item/fileChange/requestApproval" | "applyPatchApproval" => Self::FileChange,
             "item/permissions/requestApproval" => Self::Permissions,
             "mcpServer/elicitation/request" => Self::Elicitation,
-            "execCommandApproval" => Self::OldCommand,
-            "applyPatchApproval" => Self::OldPatch,
+            method if is_approval_method(method) => Self::Unknown,
             _ => return None,
         })
     }
 }
 
 impl Mapper {
-    pub(crate) fn approval(&mut self, message: &Incoming, method: &str, shape: Shape) -> Seen {
-        let Some(mut params) = object(message) else {
-            return Seen::Nothing;
+    pub(crate) fn approval(
+        &mut self,
+        message: &IncomingMessage,
+        method: ApprovalMethod,
+    ) -> Option<MappedMessage> {
+        let mut params = match message.params() {
+            Value::Object(params) => params,
+            _ if matches!(method, ApprovalMethod::Elicitation) => return None,
+            Value::Null => Object::new(),
+            // What cannot be read is for the hooks to judge.
+            other => Object::from_iter([("params".into(), other)]),
         };
-        let thread =
-            take_text(&mut params, "threadId").or_else(|| take_text(&mut params, "conversationId"));
-        let mut item =
-            take_text(&mut params, "itemId").or_else(|| take_text(&mut params, "callId"));
+        let thread = take_text_of(&mut params, ["threadId", "conversationId"]);
+        let mut item = take_text_of(&mut params, ["itemId", "callId"]);
         let key = thread.clone().zip(item.clone());
-        let earlier = key
-            .as_ref()
-            .and_then(|key| self.items.get(key))
-            .map(|known| known.tool.clone());
+        let earlier = key.as_ref().and_then(|key| self.items.get(key));
         let cwd = take_text(&mut params, "cwd");
 
         let mut name = "before_tool_execute";
-        let (kind, tool, complete) = match shape {
-            Shape::Command | Shape::OldCommand => {
-                let parts = params
-                    .remove("commandActions")
-                    .or_else(|| params.remove("parsedCmd"));
-                let mut tool = Tool::shell(params.get("command"), parts, cwd.as_deref());
-                if let Some(earlier) = &earlier {
-                    tool = tool.or_earlier(earlier);
-                }
-                for (from, to) in [
-                    ("networkApprovalContext", "network"),
-                    ("additionalPermissions", "permissions"),
-                ] {
-                    place(&mut params, from, &mut tool.input, to);
-                }
-                let complete =
-                    tool.input.contains_key("command") || tool.input.contains_key("network");
-                let kind = match shape {
-                    Shape::Command => ApprovalKind::Command,
-                    _ => ApprovalKind::Review,
-                };
-                (kind, tool, complete)
+        let (mut kind, tool, is_complete) = match method {
+            ApprovalMethod::Command => {
+                let (tool, is_complete) = command_call(&mut params, cwd.as_deref(), earlier);
+                (ApprovalKind::Command, tool, is_complete)
             }
-            Shape::FileChange | Shape::OldPatch => {
-                let changes = params
-                    .remove("changes")
-                    .or_else(|| params.remove("fileChanges"));
-                let mut tool = Tool::file_edit(&changes.unwrap_or_default());
-                if let Some(earlier) = &earlier {
-                    tool = tool.or_earlier(earlier);
-                }
-                let files = tool.input.get("files").and_then(Value::as_array);
-                let complete = files.is_some_and(|files| !files.is_empty());
-                place(&mut params, "grantRoot", &mut tool.input, "grant_root");
-                let kind = match shape {
-                    Shape::FileChange => ApprovalKind::FileChange,
-                    _ => ApprovalKind::Review,
-                };
-                (kind, tool, complete)
+            ApprovalMethod::FileChange => {
+                let (tool, is_complete) = file_call(&mut params, earlier);
+                (ApprovalKind::FileChange, tool, is_complete)
             }
-            Shape::Permissions => {
+            ApprovalMethod::Permissions => {
                 name = "permission_request";
-                let wanted = params.remove("permissions").unwrap_or_default();
-                let input = Object::from_iter([("permissions".into(), wanted.clone())]);
-                let kind =
-                    ApprovalKind::Permissions(serde_json::from_value(wanted).unwrap_or_default());
-                (kind, Tool::other("request_permissions", input), true)
+                let requested = params.remove("permissions").unwrap_or_default();
+                let input = Object::from_iter([("permissions".into(), requested.clone())]);
+                let permissions = serde_json::from_value(requested).unwrap_or_default();
+                let tool = ToolCall::other("request_permissions", input);
+                (ApprovalKind::Permissions(permissions), tool, true)
             }
-            Shape::Elicitation => {
-                let Some((tool, call)) = self.mcp_tool(thread.as_deref(), &mut params) else {
-                    return Seen::Nothing;
-                };
-                let complete = call.is_some();
+            ApprovalMethod::Elicitation => {
+                let (tool, call) = self.mcp_call(thread.as_deref(), &mut params)?;
+                let is_complete = call.is_some();
                 item = item.or(call);
-                (ApprovalKind::McpTool, tool, complete)
+                (ApprovalKind::McpTool, tool, is_complete)
+            }
+            // Without a tool's name every hook is asked. None can accept what
+            // nobody knows.
+            ApprovalMethod::Unknown => {
+                let tool = ToolCall::unnamed(params.clone());
+                (ApprovalKind::Unknown, tool, false)
             }
         };
-        if let (Some((thread, item)), None) = (key, earlier) {
-            self.remember(thread, item, tool.clone());
+        if is_review_method(message.method()?) {
+            kind = ApprovalKind::Review;
+        }
+        if let (Some(key), None) = (key, earlier) {
+            self.items.insert(key, tool.clone());
         }
 
-        let mut event = self.event(name, method, message, thread.as_deref(), &params);
-        let tool_cwd = || tool.input.get("cwd").and_then(Value::as_str);
-        event.cwd = cwd.or_else(|| tool_cwd().map(str::to_owned)).or(event.cwd);
-        // Only worth keeping where the canonical command is not the whole of it.
+        let mut event = self.event(name, message, thread.as_deref(), &params);
+        event.cwd = cwd.or_else(|| text(&tool.input, "cwd")).or(event.cwd);
+        // The native command is kept only where it differs from the canonical one.
         if params.get("command") == tool.input.get("command") {
             params.remove("command");
         }
-        tool.place(&mut event.data);
-        if let Some(item) = item {
-            put(&mut event.data, field::TOOL_CALL_ID, item);
-        }
-        place(&mut params, "reason", &mut event.data, field::REASON);
-        place(&mut params, "risk", &mut event.data, "risk");
-        native(&mut event, params);
-        match message.id.clone() {
-            Some(id) => Seen::Approval(Box::new(Approval {
+        tool.write_to(&mut event.data);
+        put_some(&mut event.data, field::TOOL_CALL_ID, item);
+        move_value(&mut params, "reason", &mut event.data, field::REASON);
+        move_value(&mut params, "risk", &mut event.data, "risk");
+        let event = with_native(event, params);
+        Some(match message.id.clone() {
+            Some(id) => MappedMessage::Approval(Box::new(Approval {
                 id,
                 kind,
                 event,
-                complete,
+                content: content_of(message),
+                is_complete,
             })),
-            // Nobody waits for an answer.
-            None => Seen::Event(Box::new(event)),
-        }
+            // The server does not wait for an answer.
+            None => MappedMessage::Event(Box::new(event)),
+        })
     }
 
-    /// The approval of an MCP tool comes as an elicitation that is marked as
-    /// one. It names the server; the call itself is the item under way there.
-    fn mcp_tool(
+    /// The approval of an MCP tool is an elicitation with a marker. It names the
+    /// server; the call itself is the item in progress there.
+    fn mcp_call(
         &self,
         thread: Option<&str>,
         params: &mut Object,
-    ) -> Option<(Tool, Option<String>)> {
+    ) -> Option<(ToolCall, Option<String>)> {
         let meta = params.get("_meta")?.as_object()?;
         if text(meta, "codex_approval_kind")? != "mcp_tool_call" {
             return None;
         }
         let arguments = meta.get("tool_params").cloned();
         let server = take_text(params, "serverName")?;
-        let here = |known: &&Remembered| {
-            let to = known.tool.mcp.as_ref().map(|(server, _)| server);
-            Some(known.thread.as_str()) == thread
-                && to == Some(&server)
-                && arguments
-                    .as_ref()
-                    .and_then(Value::as_object)
-                    .is_none_or(|arguments| *arguments == known.tool.input)
-        };
-        let mut calls = self.items.values().filter(here);
+        let wanted = arguments.as_ref().and_then(Value::as_object);
+        let mut calls = self.items.iter().filter(|((call_thread, _), call)| {
+            Some(call_thread.as_str()) == thread
+                && call.mcp.as_ref().is_some_and(|(name, _)| *name == server)
+                && wanted.is_none_or(|arguments| *arguments == call.input)
+        });
         match (calls.next(), calls.next()) {
-            (Some(call), None) => Some((call.tool.clone(), Some(call.item.clone()))),
-            _ => Some((Tool::mcp(&server, "", arguments), None)),
+            (Some(((_, item), call)), None) => Some((call.clone(), Some(item.clone()))),
+            _ => Some((ToolCall::mcp(&server, "", arguments), None)),
         }
     }
+}
+
+fn content_of(message: &IncomingMessage) -> String {
+    let params = message.params.map_or("", RawValue::get);
+    [message.method().unwrap_or_default(), params].join("\n")
+}
+
+/// The command, and whether the request contains all of it.
+fn command_call(
+    params: &mut Object,
+    cwd: Option<&str>,
+    earlier: Option<&ToolCall>,
+) -> (ToolCall, bool) {
+    let parts = remove_of(params, ["commandActions", "parsedCmd"]);
+    let mut tool = ToolCall::shell(params.get("command"), parts, cwd).completed_by(earlier);
+    let input = &mut tool.input;
+    move_value(params, "networkApprovalContext", input, "network");
+    move_value(params, "additionalPermissions", input, "permissions");
+    let is_complete = input.contains_key("command") || input.contains_key("network");
+    (tool, is_complete)
+}
+
+/// The changes, and whether any file is known.
+fn file_call(params: &mut Object, earlier: Option<&ToolCall>) -> (ToolCall, bool) {
+    let changes = remove_of(params, ["changes", "fileChanges"]);
+    let mut tool = ToolCall::file_edit(&changes.unwrap_or_default()).completed_by(earlier);
+    let is_complete = tool.file_count() > 0;
+    move_value(params, "grantRoot", &mut tool.input, "grant_root");
+    (tool, is_complete)
+}
+
+/// The first of today's and the older name that is present.
+fn remove_of(params: &mut Object, [today, older]: [&str; 2]) -> Option<Value> {
+    params.remove(today).or_else(|| params.remove(older))
+}
+
+fn take_text_of(params: &mut Object, [today, older]: [&str; 2]) -> Option<String> {
+    take_text(params, today).or_else(|| take_text(params, older))
 }

@@ -1,97 +1,40 @@
 //! Commands as Codex writes them, and the script inside.
 //!
 //! Codex shows an argument vector joined to one line, mostly
-//! `/bin/bash -lc 'the script'`. A guard is about the script, so the wrapper is
-//! taken off; where it cannot be recognised for certain the command stays whole.
+//! `/bin/bash -lc 'the script'`. Guards check the script, so the wrapper is removed;
+//! if it cannot be recognized for certain, the command stays whole.
 
-use std::fmt::Write as _;
-
-const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
+use anyhook_util::shell::{self, Syntax};
 
 /// The script of `shell -c script`, else the command as it is.
-pub(crate) fn script(command: &str) -> String {
-    words(command)
-        .and_then(|argv| wrapped(&argv))
+pub(crate) fn line_script(command: &str) -> String {
+    split_words(command)
+        .and_then(|argv| shell::wrapped_script(&argv))
         .unwrap_or_else(|| command.to_owned())
 }
 
-/// The same for an argument vector; one that is no wrapped script is joined.
-pub(crate) fn script_of(argv: &[String]) -> String {
-    wrapped(argv).unwrap_or_else(|| {
-        let mut line = String::new();
-        for word in argv {
-            let gap = if line.is_empty() { "" } else { " " };
-            // Writing to a string cannot fail.
-            let _ = write!(line, "{gap}{}", quoted(word));
-        }
-        line
-    })
-}
-
-fn wrapped(argv: &[String]) -> Option<String> {
-    let [shell, flag, script] = argv else {
-        return None;
+/// Splits by the quoting rules of a POSIX shell. `None` if anything needs a
+/// shell to interpret it.
+fn split_words(line: &str) -> Option<Vec<String>> {
+    let syntax = Syntax {
+        operators: false,
+        is_blank: |c| matches!(c, ' ' | '\t' | '\n'),
+        ..Syntax::SCRIPT
     };
-    let name = shell.rsplit('/').next()?;
-    (SHELLS.contains(&name) && matches!(flag.as_str(), "-c" | "-lc")).then(|| script.clone())
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
-/// Splits by the quoting rules of a POSIX shell. `None` when anything would need
-/// a shell to interpret it.
-fn words(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' | '\t' | '\n' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        inner => word.push(inner),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '$' | '`' => return None,
-                        '\\' => match chars.next()? {
-                            kept @ ('"' | '\\' | '$' | '`') => word.push(kept),
-                            other => word.extend(['\\', other]),
-                        },
-                        inner => word.push(inner),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' => return None,
-            plain => word.get_or_insert_default().push(plain),
-        }
-    }
-    words.extend(word);
-    Some(words)
+    let line = shell::split(line, syntax);
+    let needs_shell =
+        line.is_cut || line.has_operators || line.words.iter().any(|word| word.expands);
+    (!needs_shell).then(|| line.words.into_iter().map(|word| word.text).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{script, script_of};
+    use anyhook_util::shell::join_script;
+
+    use super::line_script;
 
     #[test]
-    fn takes_the_wrapper_off_only_when_there_is_one() {
+    fn only_a_real_wrapper_is_removed() {
         for (line, inner) in [
             ("/bin/bash -lc 'touch a && rm b'", "touch a && rm b"),
             ("/bin/zsh -c \"echo \\\"hi\\\"\"", "echo \"hi\""),
@@ -103,18 +46,18 @@ mod tests {
             ("bash -lc 'open", "bash -lc 'open"),
             ("", ""),
         ] {
-            assert_eq!(script(line), inner, "{line}");
+            assert_eq!(line_script(line), inner, "{line}");
         }
     }
 
     #[test]
-    fn joins_an_argument_vector_so_that_it_can_be_read_back() {
+    fn an_argument_vector_is_joined_so_that_it_can_be_split_again() {
         let argv = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(script_of(&argv(&["bash", "-lc", "ls | wc"])), "ls | wc");
+        assert_eq!(join_script(&argv(&["bash", "-lc", "ls | wc"])), "ls | wc");
         assert_eq!(
-            script_of(&argv(&["git", "commit", "-m", "it's"])),
+            join_script(&argv(&["git", "commit", "-m", "it's"])),
             r"git commit -m 'it'\''s'"
         );
-        assert_eq!(script_of(&argv(&["printf", ""])), "printf ''");
+        assert_eq!(join_script(&argv(&["printf", ""])), "printf ''");
     }
 }

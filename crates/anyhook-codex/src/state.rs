@@ -1,120 +1,111 @@
-//! Which bridges run now: a small file for each, so that others can see them.
+//! Lists the running bridges: a small file for each.
 //!
-//! Beside the file `<pid>.json` lies `<pid>.lock`, locked as long as its process
-//! lives. So what a killed one has left behind is told from what runs, even when
-//! its process id is somebody else's by now, and the next look clears it away.
+//! Next to the file `<pid>.json` is `<pid>.lock`, locked as long as its process
+//! lives. So the files of a killed process are recognized even when its process id
+//! is in use again, and the next listing removes them.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anyhook_util::fs::{create_private_dir, private_file_options, replace};
+use anyhook_util::time::rfc3339;
 use serde::{Deserialize, Serialize};
 
 /// Below the state folder.
-const FOLDER: &str = "codex";
+const FOLDER_NAME: &str = "codex";
 
 /// A bridge to an app-server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningBridge {
     pub pid: u32,
     /// `ws://…` or `unix://…`; `stdio:` and the program for a proxy.
     pub url: String,
-    /// What the server says of itself; absent as long as there is no connection.
+    /// The server's own name; absent while there is no connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// RFC 3339: since when it has been so.
+    /// RFC 3339: the time of the last change.
     pub since: String,
 }
 
-/// This process's entry; it goes with the value.
+/// This process's entry, removed when dropped.
 #[derive(Debug)]
-pub struct Entry {
+pub struct BridgeEntry {
     file: PathBuf,
-    lock: PathBuf,
     url: String,
     /// Held open for its lock.
     _locked: File,
 }
 
-impl Entry {
+impl BridgeEntry {
     pub fn new(state: &Path, url: impl Into<String>) -> io::Result<Self> {
-        let folder = state.join(FOLDER);
-        fs::create_dir_all(&folder)?;
-        let pid = std::process::id();
-        let lock = folder.join(format!("{pid}.lock"));
-        let locked = locked(&lock)?;
+        let folder = state.join(FOLDER_NAME);
+        create_private_dir(&folder)?;
+        let file = folder.join(format!("{}.json", std::process::id()));
         let entry = Self {
-            file: folder.join(format!("{pid}.json")),
-            lock,
+            _locked: lock_file(&file.with_extension("lock"))?,
+            file,
             url: url.into(),
-            _locked: locked,
         };
-        entry.tell(None)?;
+        entry.set_server(None)?;
         Ok(entry)
     }
 
-    /// Writes down how it is now.
-    pub fn tell(&self, server: Option<&str>) -> io::Result<()> {
-        let running = Running {
+    pub fn set_server(&self, server: Option<&str>) -> io::Result<()> {
+        let running = RunningBridge {
             pid: std::process::id(),
             url: self.url.clone(),
             server: server.map(str::to_owned),
-            since: format!("{:.3}", jiff::Timestamp::now()),
+            since: rfc3339(jiff::Timestamp::now()),
         };
-        let fresh = self.file.with_extension("new");
-        fs::write(&fresh, serde_json::to_vec(&running)?)?;
-        fs::rename(fresh, &self.file)
+        replace(&self.file, &serde_json::to_vec(&running)?)
     }
 }
 
-impl Drop for Entry {
+impl Drop for BridgeEntry {
     fn drop(&mut self) {
-        for path in [&self.file, &self.lock] {
-            let _ = fs::remove_file(path);
-        }
+        remove_entry(&self.file);
     }
 }
 
-/// The bridges that run now, in the order of their process ids.
-pub fn running(state: &Path) -> Vec<Running> {
-    let entries = fs::read_dir(state.join(FOLDER)).into_iter().flatten();
+fn remove_entry(file: &Path) {
+    for path in [file, &file.with_extension("lock")] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// The running bridges, in the order of their process ids.
+pub fn running_bridges(state: &Path) -> Vec<RunningBridge> {
+    let entries = fs::read_dir(state.join(FOLDER_NAME)).into_iter().flatten();
     let paths = entries.flatten().map(|entry| entry.path());
-    let mut found: Vec<Running> = paths
+    let mut found: Vec<RunningBridge> = paths
         .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
-        .filter_map(|path| alive(&path))
+        .filter_map(|path| live_entry(&path))
         .collect();
     found.sort_by_key(|running| running.pid);
     found
 }
 
-/// Reads an entry whose process lives; clears away any other.
-fn alive(path: &Path) -> Option<Running> {
-    let lock = path.with_extension("lock");
-    if let Ok(free) = locked(&lock) {
+/// An entry whose process lives; removes any other.
+fn live_entry(path: &Path) -> Option<RunningBridge> {
+    if let Ok(free) = lock_file(&path.with_extension("lock")) {
         drop(free);
-        for path in [path, &lock] {
-            let _ = fs::remove_file(path);
-        }
+        remove_entry(path);
         return None;
     }
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Opens a file that only one process has at a time.
-#[cfg(unix)]
-fn locked(path: &Path) -> io::Result<File> {
-    use rustix::fs::{FlockOperation, flock};
-    let file = File::create(path)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+/// Opens and locks a file; fails if another process has locked it.
+fn lock_file(path: &Path) -> io::Result<File> {
+    let mut options = private_file_options();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    file.try_lock()?;
     Ok(file)
-}
-
-#[cfg(windows)]
-fn locked(path: &Path) -> io::Result<File> {
-    use std::os::windows::fs::OpenOptionsExt;
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    options.share_mode(0).open(path)
 }
 
 #[cfg(test)]
@@ -122,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_living_are_listed() {
+    fn only_live_processes_are_listed() {
         let state = tempfile::tempdir().unwrap();
-        assert_eq!(running(state.path()), []);
-        let entry = Entry::new(state.path(), "ws://127.0.0.1:1").unwrap();
+        assert_eq!(running_bridges(state.path()), []);
+        let entry = BridgeEntry::new(state.path(), "ws://127.0.0.1:1").unwrap();
         // Of a process that was killed.
         let left = state.path().join("codex/7.json");
         fs::write(
@@ -135,15 +126,15 @@ mod tests {
         .unwrap();
         fs::write(left.with_extension("lock"), "").unwrap();
 
-        let [found] = running(state.path()).try_into().unwrap();
+        let [found] = running_bridges(state.path()).try_into().unwrap();
         assert_eq!((found.pid, found.server), (std::process::id(), None));
         assert!(!left.exists() && !left.with_extension("lock").exists());
 
-        entry.tell(Some("codex/1")).unwrap();
-        let [found] = running(state.path()).try_into().unwrap();
+        entry.set_server(Some("codex/1")).unwrap();
+        let [found] = running_bridges(state.path()).try_into().unwrap();
         assert_eq!(found.server.as_deref(), Some("codex/1"));
         drop(entry);
-        assert_eq!(running(state.path()), []);
+        assert_eq!(running_bridges(state.path()), []);
         assert_eq!(fs::read_dir(state.path().join("codex")).unwrap().count(), 0);
     }
 }

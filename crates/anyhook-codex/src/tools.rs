@@ -1,23 +1,28 @@
-//! Items and approval parameters of Codex as canonical tools: name, input with
-//! canonical keys, output. Pure.
+//! Items and approval parameters of Codex as canonical tool calls: name, and input
+//! with canonical keys. Pure.
 
 use anyhook_model::event::field;
+use anyhook_util::shell::join_script;
 use serde_json::{Map, Value, json};
 
 use crate::shell;
 
 pub(crate) type Object = Map<String, Value>;
 
-/// One use of a tool; what had no canonical place is in `rest`.
+/// Codex' name for a patch.
+const FILE_CHANGE: &str = "fileChange";
+
+/// One call of a tool.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tool {
+pub(crate) struct ToolCall {
     pub(crate) name: String,
     pub(crate) native_name: String,
     pub(crate) input: Object,
+    /// Server and tool.
     pub(crate) mcp: Option<(String, String)>,
 }
 
-impl Tool {
+impl ToolCall {
     fn new(name: &str, native_name: &str, input: Object) -> Self {
         Self {
             name: name.into(),
@@ -31,24 +36,17 @@ impl Tool {
     pub(crate) fn shell(command: Option<&Value>, parts: Option<Value>, cwd: Option<&str>) -> Self {
         let mut input = Object::new();
         match command {
-            Some(Value::String(line)) => put(&mut input, "command", shell::script(line)),
+            Some(Value::String(line)) => put(&mut input, "command", shell::line_script(line)),
             Some(Value::Array(words)) => {
-                let argv: Vec<String> = words
-                    .iter()
-                    .map(|word| {
-                        word.as_str()
-                            .map_or_else(|| word.to_string(), str::to_owned)
-                    })
-                    .collect();
-                put(&mut input, "command", shell::script_of(&argv));
+                let text = |word: &Value| word.as_str().map_or(word.to_string(), str::to_owned);
+                let argv: Vec<String> = words.iter().map(text).collect();
+                put(&mut input, "command", join_script(&argv));
             }
             _ => {}
         }
-        let parsed = parsed(parts);
-        let commands: Vec<&Value> = parsed
-            .iter()
-            .filter_map(|part| part.get("command"))
-            .collect();
+        let parsed = command_parts(parts);
+        let commands = parsed.iter().filter_map(|part| part.get("command"));
+        let commands: Vec<&Value> = commands.collect();
         if commands.len() > 1 {
             put(&mut input, "commands", json!(commands));
         }
@@ -64,41 +62,55 @@ impl Tool {
     /// A patch over any number of files.
     pub(crate) fn file_edit(changes: &Value) -> Self {
         let files: Vec<Value> = match changes {
-            Value::Array(list) => list.iter().filter_map(Value::as_object).map(file).collect(),
+            Value::Array(list) => list
+                .iter()
+                .filter_map(Value::as_object)
+                .map(changed_file)
+                .collect(),
             Value::Object(by_path) => by_path
                 .iter()
                 .filter_map(|(path, change)| {
                     let mut change = change.as_object()?.clone();
                     put(&mut change, "path", path.as_str());
-                    Some(file(&change))
+                    Some(changed_file(&change))
                 })
                 .collect(),
             _ => Vec::new(),
         };
         let mut input = Object::new();
-        if let [only] = files.as_slice()
-            && let Some(path) = only.get("path")
-        {
-            put(&mut input, "path", path.clone());
+        if let [only] = files.as_slice() {
+            for key in ["path", "content", "edits"] {
+                if let Some(value) = only.get(key) {
+                    put(&mut input, key, value.clone());
+                }
+            }
         }
+        let is_new = |file: &Value| file.get("operation") == Some(&json!("create"));
+        let creates = !files.is_empty() && files.iter().all(is_new);
+        let name = if creates { "file_write" } else { "file_edit" };
         put(&mut input, "files", Value::Array(files));
-        Self::new("file_edit", "fileChange", input)
+        Self::new(name, FILE_CHANGE, input)
     }
 
     pub(crate) fn mcp(server: &str, tool: &str, arguments: Option<Value>) -> Self {
         let name = format!("mcp__{server}__{tool}");
-        let mut made = Self::new(&name, &name, object(arguments));
+        let mut made = Self::new(&name, &name, arguments_object(arguments));
         made.mcp = Some((server.into(), tool.into()));
         made
+    }
+
+    /// A call of which not even the kind of tool is known.
+    pub(crate) fn unnamed(input: Object) -> Self {
+        Self::new("", "", input)
     }
 
     pub(crate) fn other(name: &str, input: Object) -> Self {
         Self::new(name, name, input)
     }
 
-    /// Takes the tool out of an item and leaves what has no canonical place.
-    /// `None` for items that are no tool: messages, reasoning, plans.
-    pub(crate) fn of_item(item: &mut Object) -> Option<Self> {
+    /// Takes the call out of an item and leaves what has no canonical key. `None` for
+    /// other items: messages, reasoning, plans.
+    pub(crate) fn from_item(item: &mut Object) -> Option<Self> {
         let kind = text(item, "type")?;
         Some(match kind.as_str() {
             "commandExecution" => {
@@ -114,53 +126,53 @@ impl Tool {
             }
             "dynamicToolCall" => {
                 let tool = take_text(item, "tool")?;
-                Self::other(&tool, object(item.remove("arguments")))
+                Self::other(&tool, arguments_object(item.remove("arguments")))
             }
             "collabAgentToolCall" => {
                 let tool = take_text(item, "tool")?;
-                let mut input = Object::new();
-                if let Some(prompt) = item.remove("prompt") {
-                    put(&mut input, "prompt", prompt);
-                }
+                let prompt = item.remove("prompt").map(|it| ("prompt".into(), it));
                 let name = if tool == "spawnAgent" { "agent" } else { &tool };
-                Self::new(name, &tool, input)
+                Self::new(name, &tool, prompt.into_iter().collect())
             }
-            "webSearch" => {
-                let query = item.remove("query").unwrap_or_default();
-                let input = Object::from_iter([("query".into(), query)]);
-                Self::new("web_search", "webSearch", input)
-            }
-            "imageView" => {
-                let path = item.remove("path").unwrap_or_default();
-                Self::other("view_image", Object::from_iter([("path".into(), path)]))
-            }
+            "webSearch" => Self::new("web_search", "webSearch", take_member(item, "query")),
+            "imageView" => Self::other("view_image", take_member(item, "path")),
             _ => return None,
         })
     }
 
-    /// A later message about the same item may say less; what the earlier one
-    /// said still holds.
-    pub(crate) fn or_earlier(mut self, earlier: &Self) -> Self {
-        let files = |tool: &Self| {
-            tool.input
-                .get("files")
-                .and_then(Value::as_array)
-                .map_or(0, Vec::len)
+    /// Fills in what an earlier message about the same item contained: a later one may
+    /// contain less.
+    pub(crate) fn completed_by(mut self, earlier: Option<&Self>) -> Self {
+        let is_same = |earlier: &&Self| earlier.native_name == self.native_name;
+        let Some(earlier) = earlier.filter(is_same) else {
+            return self;
         };
-        if self.name == earlier.name && files(&self) == 0 && files(earlier) > 0 {
+        if self.file_count() == 0 && earlier.file_count() > 0 {
+            self.name.clone_from(&earlier.name);
             self.input.clone_from(&earlier.input);
         }
         for (key, value) in &earlier.input {
-            if self.name == earlier.name && !self.input.contains_key(key) {
-                self.input.insert(key.clone(), value.clone());
-            }
+            self.input
+                .entry(key.as_str())
+                .or_insert_with(|| value.clone());
         }
         self
     }
 
-    pub(crate) fn place(self, data: &mut Object) {
-        put(data, field::TOOL_NAME, self.name);
-        put(data, field::NATIVE_TOOL_NAME, self.native_name);
+    pub(crate) fn file_count(&self) -> usize {
+        let files = self.input.get("files").and_then(Value::as_array);
+        files.map_or(0, Vec::len)
+    }
+
+    pub(crate) fn write_to(self, data: &mut Object) {
+        if !self.name.is_empty() {
+            put(data, field::TOOL_NAME, self.name);
+            put(data, field::NATIVE_TOOL_NAME, self.native_name.as_str());
+        }
+        // A guard of either sees every change of a file.
+        if self.native_name == FILE_CHANGE {
+            put(data, field::TOOL_KINDS, json!(["file_edit", "file_write"]));
+        }
         put(data, field::TOOL_INPUT, Value::Object(self.input));
         if let Some((server, tool)) = self.mcp {
             put(data, field::MCP, json!({"server": server, "tool": tool}));
@@ -169,7 +181,7 @@ impl Tool {
 }
 
 /// `commandActions`, the older `parsedCmd` list, or its oldest form, one string.
-fn parsed(parts: Option<Value>) -> Vec<Value> {
+fn command_parts(parts: Option<Value>) -> Vec<Value> {
     let list = match parts {
         Some(Value::Array(list)) => list,
         Some(Value::String(command)) => vec![json!({"type": "unknown", "command": command})],
@@ -195,7 +207,7 @@ fn parsed(parts: Option<Value>) -> Vec<Value> {
 /// One change: today's `{path, kind: {type, move_path}, diff}`, the older
 /// `{type, unified_diff | content, move_path}` and the first `{path, type,
 /// content}` with `modify`.
-fn file(change: &Object) -> Value {
+fn changed_file(change: &Object) -> Value {
     let kind = change
         .get("kind")
         .and_then(Value::as_object)
@@ -222,13 +234,11 @@ fn file(change: &Object) -> Value {
     let content = text(change, "content");
     match (operation, diff, content) {
         // The diff of a new file is its content.
-        ("create", diff, content) => {
-            if let Some(content) = content.or(diff) {
-                put(&mut file, "content", content);
-            }
+        ("create", Some(content), None) | ("create", _, Some(content)) => {
+            put(&mut file, "content", content);
         }
         ("update", Some(diff), _) => {
-            put(&mut file, "edits", Value::Array(edits(&diff)));
+            put(&mut file, "edits", Value::Array(hunk_edits(&diff)));
             put(&mut file, "diff", diff);
         }
         ("update", None, Some(content)) => put(&mut file, "content", content),
@@ -238,7 +248,7 @@ fn file(change: &Object) -> Value {
 }
 
 /// Each hunk of a unified diff as one replacement, context included.
-fn edits(diff: &str) -> Vec<Value> {
+fn hunk_edits(diff: &str) -> Vec<Value> {
     let mut hunks: Vec<(String, String)> = Vec::new();
     for line in diff.split_inclusive('\n') {
         if line.starts_with("@@") {
@@ -279,15 +289,21 @@ pub(crate) fn text(object: &Object, key: &str) -> Option<String> {
     object.get(key)?.as_str().map(str::to_owned)
 }
 
-/// Removes the member when it is a text; one of another shape stays.
+/// Removes the member if it is a text.
 pub(crate) fn take_text(object: &mut Object, key: &str) -> Option<String> {
     let found = text(object, key)?;
     object.remove(key);
     Some(found)
 }
 
-/// Arguments that are no object are kept under one key.
-fn object(value: Option<Value>) -> Object {
+/// An input with one member of an item, null if it is absent.
+fn take_member(item: &mut Object, key: &str) -> Object {
+    let value = item.remove(key).unwrap_or_default();
+    Object::from_iter([(key.into(), value)])
+}
+
+/// Arguments of another type are kept under one key.
+fn arguments_object(value: Option<Value>) -> Object {
     match value {
         Some(Value::Object(object)) => object,
         None | Some(Value::Null) => Object::new(),
@@ -300,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shape_of_a_change_names_its_file() {
+    fn every_form_of_a_change_has_its_path() {
         let cases = [
             (
                 json!([{"path": "/p/a", "kind": {"type": "add"}, "diff": "hi\n"}]),
@@ -322,7 +338,7 @@ mod tests {
             ),
         ];
         for (changes, file) in cases {
-            let tool = Tool::file_edit(&changes);
+            let tool = ToolCall::file_edit(&changes);
             assert_eq!(tool.input.get("files"), Some(&json!([file])), "{changes}");
             assert_eq!(tool.input.get("path"), Some(&json!("/p/a")), "{changes}");
         }
@@ -331,7 +347,7 @@ mod tests {
     #[test]
     fn several_commands_are_all_listed() {
         let parts = json!([{"type": "read", "cmd": "cat a", "name": "a", "path": "a"}, {"type": "list_files", "cmd": "ls b", "path": null}]);
-        let tool = Tool::shell(
+        let tool = ToolCall::shell(
             Some(&json!(["bash", "-lc", "cat a && ls b"])),
             Some(parts),
             Some("/p"),

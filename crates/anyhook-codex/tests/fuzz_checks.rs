@@ -1,12 +1,7 @@
 //! A short run of the fuzz target's own check: over its corpus, over mutations
 //! of that, and over arbitrary bytes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use corpus::corpus;
 use mutate::mutations;

@@ -1,17 +1,13 @@
-//! The command that stands for a hook whose work the target cannot take:
-//! it denies in the target's own way, and says why.
+//! The command that replaces a hook which the target cannot run as it is: it
+//! denies in the target's own form and gives the reason.
 
 use anyhook_agents::Adapter;
 use anyhook_agents::respond::RenderOptions;
 use anyhook_model::{HookEvent, HookResponse};
-
-/// Single quotes for a POSIX shell.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
+use anyhook_util::shell::quote;
 
 /// Why the converted hook denies, for the model and the user.
-pub(crate) fn reason(capability: &str, what: &str) -> String {
+pub(crate) fn deny_reason(capability: &str, what: &str) -> String {
     // Some agents replace variables before any shell sees its quotes.
     let what = what.replace('$', "");
     if capability == "input_rewrite" {
@@ -24,9 +20,9 @@ pub(crate) fn reason(capability: &str, what: &str) -> String {
     )
 }
 
-/// A shell command that denies. `tools`: the native names for which it does so,
-/// where the target's config cannot say it.
-pub(crate) fn command(
+/// A shell command that denies. `tools`: the native tool names to deny, where the
+/// target's config has no matcher for them.
+pub(crate) fn deny_command(
     adapter: &Adapter,
     native_event: &str,
     reason: &str,
@@ -46,20 +42,24 @@ pub(crate) fn command(
     if !rendered.stdout.is_empty() {
         parts.push(format!(
             "printf '%s\\n' {}",
-            quoted(rendered.stdout.trim_end())
+            quote(rendered.stdout.trim_end())
         ));
     }
-    if !rendered.stderr.is_empty() {
-        parts.push(format!("echo {} >&2", quoted(rendered.stderr.trim_end())));
+    // Where the answer has no place for a reason, whoever reads the log finds it.
+    if rendered.stderr.is_empty() && !rendered.stdout.contains("BLOCKED") {
+        parts.push(format!("echo {} >&2", quote(reason)));
     }
-    // Also where it is 0: some agents start a shell only for what looks like it.
+    if !rendered.stderr.is_empty() {
+        parts.push(format!("echo {} >&2", quote(rendered.stderr.trim_end())));
+    }
+    // Even for exit 0: some agents use a shell only for commands that look like one.
     parts.push(format!("exit {}", rendered.exit));
     let deny = parts.join("; ");
     match tools {
         Some(tools) => {
             let names: Vec<String> = tools.iter().map(|name| name.replace('.', "[.]")).collect();
             let pattern = format!("\"(tool_?[nN]ame|name)\" *: *\"({})\"", names.join("|"));
-            format!("if grep -Eq {}; then {deny}; fi", quoted(&pattern))
+            format!("if grep -Eq {}; then {deny}; fi", quote(&pattern))
         }
         None => deny,
     }

@@ -1,86 +1,93 @@
-//! Whose config a document is, by its path and its shape.
+//! Detects which agent a config belongs to, by its path and its shape.
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Config, Shape, Tool};
+use anyhook_agents::spec::{Config, ConfigShape};
 use serde_json::Value;
 
-/// An answer, with what speaks for it.
+/// The agent that a config probably belongs to, with the reason.
 #[derive(Debug, Clone)]
-pub struct Guess {
+pub struct DetectedConfig {
     /// Absent: a canonical manifest.
     pub agent: Option<&'static Adapter>,
     pub variant: Option<&'static str>,
     pub why: String,
-    /// Other agents for which just as much speaks.
+    /// Other agents that are equally likely.
     pub rivals: Vec<&'static Adapter>,
 }
 
-/// The best guess; `None` when nothing speaks for any agent.
-pub fn detect(path: Option<&str>, document: &Value) -> Option<Guess> {
+/// The most likely agent; `None` if nothing points to any agent.
+pub fn detect(path: Option<&str>, document: &Value) -> Option<DetectedConfig> {
     let spec = document.get("spec").and_then(Value::as_str);
     if let Some(spec) = spec.filter(|spec| spec.starts_with("hooks/")) {
-        return Some(Guess {
+        return Some(DetectedConfig {
             agent: None,
             variant: None,
             why: format!("`spec` is `{spec}`"),
             rivals: Vec::new(),
         });
     }
-    let mut best: Option<(usize, Guess)> = None;
-    let named: Vec<&'static Adapter> = path
-        .map(|path| anyhook_agents::with_path(|file| path_fits(path, file)).collect())
+    let mut best: Option<(usize, DetectedConfig)> = None;
+    let mut candidates: Vec<&'static Adapter> = path
+        .map(|path| anyhook_agents::with_path(|file| path_ends_like(path, file)).collect())
         .unwrap_or_default();
-    // A path weighs more than any shape: who has none of that name is out.
-    let candidates: Vec<&'static Adapter> = if named.is_empty() {
-        anyhook_agents::all().collect()
-    } else {
-        named
-    };
+    // A path outweighs any shape: if it fits some agents, only these are considered.
+    if candidates.is_empty() {
+        candidates = anyhook_agents::all().collect();
+    }
     for adapter in candidates {
-        let Some((score, variant, named)) = score(adapter, path, document) else {
+        let Some((score, variant, named)) = score_agent(adapter, path, document) else {
             continue;
         };
         match &mut best {
-            Some((other, guess)) if *other == score => guess.rivals.push(adapter),
+            Some((other, detected)) if *other == score => detected.rivals.push(adapter),
             Some((other, _)) if *other > score => {}
             _ => {
                 let why = if named {
-                    format!("the path is that of {}", adapter.spec.name)
+                    format!("the path belongs to {}", adapter.spec.name)
                 } else {
-                    format!("its events and fields are those of {}", adapter.spec.name)
+                    format!("its events and fields match {}", adapter.spec.name)
                 };
-                let guess = Guess {
+                let detected = DetectedConfig {
                     agent: Some(adapter),
                     variant,
                     why,
                     rivals: Vec::new(),
                 };
-                best = Some((score, guess));
+                best = Some((score, detected));
             }
         }
     }
-    let mut guess = best.map(|(_, guess)| guess)?;
-    let hinted = |agent: &&'static Adapter| path.is_some_and(|path| names(path, agent));
-    let equals = guess.agent.into_iter().chain(guess.rivals.iter().copied());
+    let mut detected = best.map(|(_, detected)| detected)?;
+    let hinted = |agent: &&'static Adapter| path.is_some_and(|path| path_names_agent(path, agent));
+    let equals = detected.agent.iter().chain(&detected.rivals).copied();
     let hinted: Vec<&'static Adapter> = equals.filter(hinted).collect();
-    if let ([agent], false) = (hinted.as_slice(), guess.rivals.is_empty()) {
-        guess.variant = score(agent, path, document).and_then(|(_, variant, _)| variant);
-        guess.why = format!("a folder is named after {}", agent.spec.name);
-        guess.agent = Some(agent);
-        guess.rivals.clear();
+    if let ([agent], false) = (hinted.as_slice(), detected.rivals.is_empty()) {
+        detected.variant = score_agent(agent, path, document).and_then(|(_, variant, _)| variant);
+        detected.why = format!("a folder is named after {}", agent.spec.name);
+        detected.agent = Some(agent);
+        detected.rivals.clear();
     }
-    Some(guess)
+    Some(detected)
+}
+
+/// The variant of an agent's config that a document probably has.
+pub fn detect_variant(
+    agent: &'static Adapter,
+    path: Option<&str>,
+    document: &Value,
+) -> Option<&'static str> {
+    score_agent(agent, path, document)?.1
 }
 
 /// Whether a folder of the path is named after an agent.
-fn names(path: &str, agent: &Adapter) -> bool {
+fn path_names_agent(path: &str, agent: &Adapter) -> bool {
     path.split(['/', '\\'])
         .any(|part| part == agent.spec.id || agent.spec.aliases.iter().any(|alias| alias == part))
 }
 
-/// How much speaks for an agent, for which form of its file, and whether it is
-/// the path that does. A path weighs more than any shape.
-fn score(
+/// How likely a config is this agent's, in which variant, and whether the path
+/// shows it. A path outweighs any shape.
+fn score_agent(
     adapter: &'static Adapter,
     path: Option<&str>,
     document: &Value,
@@ -90,39 +97,34 @@ fn score(
         .spec
         .files
         .iter()
-        .filter(|file| path.is_some_and(|path| path_fits(path, &file.path)))
+        .filter(|file| path.is_some_and(|path| path_ends_like(path, &file.path)))
         .map(|file| {
             let variant = file.variant.as_deref();
             let shape = shape_score(adapter, adapter.config(variant), document);
-            // A file of just this name says more than one of a pattern.
+            // An exact path is stronger evidence than a pattern.
             let exact = usize::from(!file.path.contains('*')) * PATH;
             (PATH + exact + shape, variant, true)
         });
     let main = &adapter.spec.config;
-    let forms = std::iter::once((None, main)).chain(
-        main.variant
-            .iter()
-            .map(|(name, config)| (Some(name.as_ref()), config)),
-    );
+    let variants = main.variant.iter();
+    let variants = variants.map(|(name, config)| (Some(name.as_ref()), config));
+    let forms = std::iter::once((None, main)).chain(variants);
     let by_shape = forms.filter_map(|(variant, config)| {
         let score = shape_score(adapter, config, document);
         (score > 0).then_some((score, variant, false))
     });
-    // The first of equals: the form that is written today.
+    // On a tie the first wins: the current variant.
     by_path.chain(by_shape).fold(None, |best, one| match best {
         Some((score, _, _)) if score >= one.0 => best,
         _ => Some(one),
     })
 }
 
-/// Whether `path` ends as the agent's file does. `*` stands for one name.
-fn path_fits(path: &str, pattern: &str) -> bool {
+/// Whether `path` ends like the path of the agent's file. `*` stands for one name.
+fn path_ends_like(path: &str, pattern: &str) -> bool {
     let path: Vec<&str> = path.split(['/', '\\']).collect();
-    let pattern: Vec<&str> = pattern
-        .trim_start_matches("~/")
-        .trim_start_matches('/')
-        .split('/')
-        .collect();
+    let pattern = pattern.trim_start_matches("~/").trim_start_matches('/');
+    let pattern: Vec<&str> = pattern.split('/').collect();
     if pattern.len() < 2 || path.len() < pattern.len() {
         return false;
     }
@@ -135,87 +137,75 @@ fn path_fits(path: &str, pattern: &str) -> bool {
         })
 }
 
-/// How much of a document an agent would understand.
+/// How many parts of a document the agent would understand, weighted.
 fn shape_score(adapter: &Adapter, config: &Config, document: &Value) -> usize {
     let root = if config.root.is_empty() {
         Some(document)
     } else {
         document.pointer(&config.root)
     };
-    let preamble = config
-        .preamble
-        .iter()
-        .filter(|(key, value)| document.get(key) == Some(value))
-        .count();
+    let preamble = config.preamble.iter();
+    let preamble = preamble.filter(|(key, value)| document.get(key) == Some(value));
     let score = match (root, config.shape) {
-        (Some(Value::Object(map)), Shape::Grouped | Shape::Flat) => {
+        (Some(Value::Object(map)), ConfigShape::Grouped | ConfigShape::Flat) => {
             let mut score = 0;
             for (key, entries) in map {
                 let known = adapter.spec.events.iter().any(|event| {
                     event.native == *key || event.aliases.iter().any(|alias| alias == key)
                 });
                 let grouped = entries
-                    .as_array()
-                    .and_then(|entries| entries.first())
-                    .is_some_and(|entry| entry.get("hooks").is_some());
+                    .get(0)
+                    .and_then(|entry| entry.get("hooks"))
+                    .is_some();
                 if known {
-                    score += 4 + usize::from(grouped == (config.shape == Shape::Grouped)) * 2;
+                    score += 4 + usize::from(grouped == (config.shape == ConfigShape::Grouped)) * 2;
                     score += handler_score(adapter, config, entries);
                 }
             }
             score
         }
-        (Some(Value::Array(items)), Shape::List) => {
-            let at = config.event_at.as_deref().unwrap_or("/event");
+        (Some(Value::Array(items)), ConfigShape::List) => {
+            let items = items.iter();
             items
-                .iter()
-                .filter(|item| {
-                    item.pointer(at)
-                        .and_then(Value::as_str)
-                        .is_some_and(|name| knows(adapter, config, name))
-                })
+                .filter(|item| names_event(adapter, config, item))
                 .count()
                 * 6
         }
-        (Some(single), Shape::Single) => {
-            let at = config.event_at.as_deref().unwrap_or("/event");
-            usize::from(
-                single
-                    .pointer(at)
-                    .and_then(Value::as_str)
-                    .is_some_and(|name| knows(adapter, config, name)),
-            ) * 6
+        (Some(single), ConfigShape::Single) => {
+            usize::from(names_event(adapter, config, single)) * 6
         }
         _ => 0,
     };
-    if score == 0 { 0 } else { score + preamble * 3 }
+    if score == 0 {
+        0
+    } else {
+        score + preamble.count() * 3
+    }
 }
 
-fn knows(adapter: &Adapter, config: &Config, name: &str) -> bool {
-    adapter.event_by_native(name).is_some()
-        || config.event_names.values().any(|spelled| spelled == name)
+/// Whether an entry of a list names an event of the agent.
+fn names_event(adapter: &Adapter, config: &Config, entry: &Value) -> bool {
+    let name = entry.pointer(config.event_at()).and_then(Value::as_str);
+    name.is_some_and(|name| {
+        adapter.event_by_native(name).is_some()
+            || config.event_names.values().any(|spelled| spelled == name)
+    })
 }
 
 fn handler_score(adapter: &Adapter, config: &Config, entries: &Value) -> usize {
     let mut score = 0;
     for entry in entries.as_array().into_iter().flatten() {
         let handler = entry.pointer("/hooks/0").unwrap_or(entry);
-        score += config
-            .handler
-            .fields
-            .iter()
+        let fields = config.handler.fields.iter();
+        score += fields
             .filter(|field| handler.pointer(&field.at).is_some())
             .count();
-        let matcher = entry
-            .pointer(&config.matcher.at)
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        for name in matcher.split('|') {
-            let tools = &adapter.spec.tools;
-            let knows =
-                |tool: &Tool| tool.native == name || tool.aliases.iter().any(|alias| alias == name);
-            score += usize::from(tools.iter().any(knows)) * 2;
-        }
+        let matcher = entry.pointer(&config.matcher.at).and_then(Value::as_str);
+        let names = matcher.unwrap_or_default().split('|');
+        score += names
+            .filter(|name| adapter.tool_by_native(name, None).is_some())
+            .count()
+            * 2;
     }
     score
 }

@@ -1,42 +1,48 @@
-//! Conversion of hook configs, in four stages that can be seen here:
-//! decode → validate → encode → verify.
+//! Conversion of hook configs in four stages: decode → fit → encode → verify.
 //!
 //! Pure: documents in, documents and warnings out. Nothing is lost without a
-//! warning that names the hook and the field; what `verify` finds different
-//! without one is an error, and there is no output.
+//! warning that names the hook and the field; if
+//! `verify` finds a difference without a warning, the conversion fails without
+//! output.
 
+#![deny(clippy::disallowed_methods)]
+
+mod curl;
 mod deny;
 mod detect;
-mod post;
+mod fit;
+mod guarded_tools;
+mod label;
 mod report;
-mod validate;
 mod verify;
 
 use std::collections::HashSet;
 
+use anyhook_agents::config::hook_keys;
 use anyhook_agents::{Adapter, Placement};
-use anyhook_model::Manifest;
+use anyhook_model::hook::DEFAULT_TIMEOUT_SECS;
+use anyhook_model::{Format, HandlerKind, Hook, Manifest, parse};
 use serde_json::Value;
 
-pub use detect::{Guess, detect};
-pub use report::{Severity, Warning};
-pub use verify::Difference;
+pub use detect::{DetectedConfig, detect, detect_variant};
+pub use report::{ConversionWarning, WarningSeverity};
+pub use verify::FieldDifference;
 
-use report::about_file;
+use report::file_warning;
 
-/// A source, decoded.
+/// A decoded source config.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct ConversionSource {
     pub manifest: Manifest,
     /// The agent whose file it was; absent for a canonical manifest.
     pub agent: Option<&'static Adapter>,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConversionWarning>,
     /// Hooks, by position, whose matcher key was missing rather than empty.
     matcherless: HashSet<usize>,
 }
 
-impl Source {
-    /// A manifest that is canonical already.
+impl ConversionSource {
+    /// A source that is a canonical manifest already.
     pub fn canonical(manifest: Manifest) -> Self {
         Self {
             manifest,
@@ -46,15 +52,24 @@ impl Source {
         }
     }
 
-    /// Whether this is a file of that agent, in that form.
-    fn is_of(&self, adapter: &Adapter, variant: Option<&str>) -> bool {
+    /// Whether this is a config of that agent, in that variant.
+    fn is_config_of(&self, adapter: &Adapter, variant: Option<&str>) -> bool {
         self.agent
             .is_some_and(|agent| agent.spec.id == adapter.spec.id)
             && adapter.kept_variant(&self.manifest) == variant
     }
 
-    /// Adds the hooks of another file of the same agent. What stands in that
-    /// file besides hooks stays there.
+    /// The time limit, in seconds, of a hook that has none of its own.
+    fn default_timeout(&self) -> Option<f64> {
+        let Some(agent) = self.agent else {
+            return Some(DEFAULT_TIMEOUT_SECS);
+        };
+        let config = agent.config(agent.kept_variant(&self.manifest));
+        config.handler.default_timeout
+    }
+
+    /// Adds the hooks of another file of the same agent. Its other settings are not
+    /// carried, and reported.
     pub fn append(&mut self, mut other: Self, path: &str) {
         let offset = self.manifest.hooks.len();
         for warning in &mut other.warnings {
@@ -73,13 +88,13 @@ impl Source {
         {
             for (index, hook) in other.manifest.hooks.iter_mut().enumerate() {
                 if hook.provider_data.remove(agent.spec.id.as_ref()).is_some() {
-                    self.warnings.push(Warning {
+                    self.warnings.push(ConversionWarning {
                         hook: Some(offset + index + 1),
                         name: hook.name.clone(),
-                        ..about_file(
-                            Severity::Info,
+                        ..file_warning(
+                            WarningSeverity::Info,
                             "provider_data",
-                            format!("what `{path}` says of it in its own form is not carried"),
+                            format!("its agent-specific data in `{path}` has another format and is not carried"),
                         )
                     });
                 }
@@ -91,49 +106,81 @@ impl Source {
                 || value.as_object().is_some_and(|map| map.values().any(says))
         });
         if more {
-            self.warnings.push(about_file(
-                Severity::Info,
-                "file",
-                format!("what `{path}` says besides its hooks is not carried"),
-            ));
+            let message = format!("settings other than hooks in `{path}` are not carried");
+            self.warnings
+                .push(file_warning(WarningSeverity::Info, "file", message));
         }
         self.matcherless
             .extend(other.matcherless.iter().map(|index| index + offset));
         self.manifest.hooks.append(&mut other.manifest.hooks);
     }
 
-    /// Notes a file of the folder that is no hook config.
-    pub fn left_out(&mut self, path: &str) {
-        self.warnings.push(about_file(
-            Severity::Warning,
-            "file",
-            format!("`{path}` is no hook config that is known: it is not converted"),
-        ));
+    /// Leaves out the hooks that only call anyhook itself, and says so.
+    pub fn leave_out_bridge(&mut self, is_bridge: impl Fn(&Hook) -> bool) {
+        let hooks = std::mem::take(&mut self.manifest.hooks);
+        let mut positions: Vec<Option<usize>> = Vec::with_capacity(hooks.len());
+        for hook in hooks {
+            let kept = !is_bridge(&hook);
+            positions.push(kept.then_some(self.manifest.hooks.len()));
+            self.manifest.hooks.extend(kept.then_some(hook));
+        }
+        let left_out = positions
+            .iter()
+            .filter(|position| position.is_none())
+            .count();
+        if left_out == 0 {
+            return;
+        }
+        let moved = |at: usize| positions.get(at).copied().flatten();
+        self.matcherless = self
+            .matcherless
+            .iter()
+            .filter_map(|at| moved(*at))
+            .collect();
+        self.warnings.retain_mut(|warning| {
+            let Some(hook) = warning.hook else {
+                return true;
+            };
+            warning.hook = moved(hook - 1).map(|at| at + 1);
+            warning.hook.is_some()
+        });
+        let what = if left_out == 1 { "entry" } else { "entries" };
+        let message = format!(
+            "{left_out} {what} of anyhook itself (`anyhook run`) left out: `anyhook install` writes them"
+        );
+        self.warnings
+            .push(file_warning(WarningSeverity::Info, "hooks", message));
     }
 
-    /// Stage 1: an agent's own config.
+    /// Reports a file of the folder that is not a hook config.
+    pub fn note_unconverted_file(&mut self, path: &str) {
+        let message = format!("`{path}` is not a known hook config and is not converted");
+        self.warnings
+            .push(file_warning(WarningSeverity::Warning, "file", message));
+    }
+
+    /// Stage 1: decodes an agent's own config.
     pub fn decode(agent: &'static Adapter, document: &Value, variant: Option<&str>) -> Self {
         let decoded = agent.decode_config(document, variant);
         let warnings = decoded
             .findings
-            .iter()
-            .map(|finding| Warning {
+            .into_iter()
+            .map(|finding| ConversionWarning {
                 hook: finding.hook.map(|hook| hook + 1),
-                ..about_file(Severity::Warning, &finding.field, finding.message.clone())
-            })
-            .collect();
+                ..file_warning(WarningSeverity::Warning, &finding.field, finding.message)
+            });
         Self {
             manifest: decoded.manifest,
             agent: Some(agent),
-            warnings,
+            warnings: warnings.collect(),
             matcherless: decoded.matcherless.into_iter().collect(),
         }
     }
 }
 
-/// Where a conversion goes.
+/// The format to convert to.
 #[derive(Debug, Clone, Copy)]
-pub enum Target {
+pub enum ConversionTarget {
     Canonical,
     Agent {
         adapter: &'static Adapter,
@@ -141,12 +188,12 @@ pub enum Target {
     },
 }
 
-/// What came of a conversion.
+/// The result of a conversion.
 #[derive(Debug, Clone)]
 pub struct Conversion {
     /// The target's document.
     pub document: Value,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConversionWarning>,
     /// Hooks of the source that are in the output.
     pub carried: usize,
 }
@@ -155,97 +202,162 @@ pub struct Conversion {
 #[derive(Debug, Clone)]
 pub enum ConvertError {
     /// Nothing of the source could be carried.
-    NothingLeft { warnings: Vec<Warning> },
-    /// The output says something else than the source, and no warning tells.
+    NothingLeft { warnings: Vec<ConversionWarning> },
+    /// The output differs from the source in a way that no warning names.
     Unfaithful {
-        differences: Vec<Difference>,
-        warnings: Vec<Warning>,
+        differences: Vec<FieldDifference>,
+        warnings: Vec<ConversionWarning>,
     },
 }
 
-/// Finds the text of the script that a command names.
-pub type ScriptText<'a> = dyn Fn(&str) -> Option<String> + 'a;
+/// Reads the script that a command runs, if possible.
+pub type ScriptReader<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// What the caller knows besides the source.
+/// Settings of a conversion.
 #[derive(Default)]
-pub struct Options<'a> {
-    /// The text of the script that a command names, where it can be read.
-    pub script: Option<&'a ScriptText<'a>>,
-    /// Keep `dialect` in a canonical manifest, so that the bridge can run it.
-    pub keep_dialect: bool,
+pub struct ConversionOptions<'a> {
+    /// Used to infer the capabilities that a command needs.
+    pub script: Option<&'a ScriptReader<'a>>,
+    /// Leave `dialect` out of a canonical manifest: the programs will be changed to
+    /// read and write the canonical format.
+    pub drop_dialect: bool,
+    /// The variables that `anyhook run` sets, with their meaning as in agents' tables.
+    pub bridge_variables: &'a [(&'a str, &'a str)],
 }
 
-/// Stages 2 to 4.
+/// Stages 2 to 4: fit, encode, verify.
 pub fn convert(
-    source: &Source,
-    target: Target,
-    options: &Options<'_>,
+    source: &ConversionSource,
+    target: ConversionTarget,
+    options: &ConversionOptions<'_>,
 ) -> Result<Conversion, ConvertError> {
-    match target {
-        Target::Canonical => Ok(to_canonical(source, options)),
-        Target::Agent { adapter, variant } => to_agent(source, adapter, variant, options),
+    let mut converted = match target {
+        ConversionTarget::Canonical => to_canonical(source, options),
+        ConversionTarget::Agent { adapter, variant } => to_agent(source, adapter, variant, options),
+    };
+    let warnings = match &mut converted {
+        Ok(conversion) => &mut conversion.warnings,
+        Err(ConvertError::NothingLeft { warnings } | ConvertError::Unfaithful { warnings, .. }) => {
+            warnings
+        }
+    };
+    for warning in warnings {
+        let hook = warning
+            .hook
+            .and_then(|hook| source.manifest.hooks.get(hook - 1));
+        warning.label = hook.map(|hook| label::hook_label(hook, source.agent));
     }
+    converted
 }
 
-fn to_canonical(source: &Source, options: &Options<'_>) -> Conversion {
+fn to_canonical(
+    source: &ConversionSource,
+    options: &ConversionOptions<'_>,
+) -> Result<Conversion, ConvertError> {
     let mut manifest = source.manifest.clone();
     let mut warnings = source.warnings.clone();
     if let Some(agent) = source.agent {
-        if options.keep_dialect {
+        write_default_timeouts(&mut manifest, agent, source.default_timeout());
+        if options.drop_dialect {
+            let message = format!(
+                "these programs use the input and output format of {}; change them to the canonical format, or set `dialect: {}` on each handler",
+                agent.spec.name, agent.spec.id
+            );
+            let blocks = manifest.hooks.iter().any(|hook| hook.blocking);
+            let severity = if blocks {
+                WarningSeverity::Critical
+            } else {
+                WarningSeverity::Warning
+            };
+            warnings.push(file_warning(severity, "handler.dialect", message));
+        } else {
             for hook in &mut manifest.hooks {
                 hook.handler.dialect = Some(agent.spec.id.to_string());
             }
-        } else {
-            warnings.push(about_file(
-                Severity::Info,
-                "handler.dialect",
-                format!(
-                    "these programs read and answer as {} does; to run them from this manifest give each handler `dialect: {}` (or convert with `--keep-dialect`)",
-                    agent.spec.name, agent.spec.id
-                ),
-            ));
         }
     }
+    report::leave_out_incomplete(&mut manifest.hooks, &mut warnings);
     let carried = manifest.hooks.len();
-    Conversion {
-        document: serde_json::to_value(&manifest).unwrap_or_default(),
+    let document = serde_json::to_value(&manifest).unwrap_or_default();
+    let (_, findings) = parse::manifest(
+        &document.to_string(),
+        Format::Json,
+        &parse::Vocabulary::default(),
+    );
+    if carried == 0 {
+        return Err(ConvertError::NothingLeft { warnings });
+    }
+    let errors = findings.iter().filter(|finding| finding.is_error());
+    let differences: Vec<FieldDifference> = errors
+        .map(|finding| FieldDifference {
+            hook: 0,
+            field: finding.path.clone(),
+            expected: "a valid manifest".into(),
+            found: finding.message.clone(),
+        })
+        .collect();
+    if !differences.is_empty() {
+        return Err(ConvertError::Unfaithful {
+            differences,
+            warnings,
+        });
+    }
+    Ok(Conversion {
+        document,
         warnings,
         carried,
+    })
+}
+
+/// Gives each guard without a time limit the one that its agent has by default,
+/// where the manifest's default is another: a guard that is ended early allows.
+fn write_default_timeouts(manifest: &mut Manifest, agent: &Adapter, default: Option<f64>) {
+    let Some(default) = default.filter(|default| (*default - DEFAULT_TIMEOUT_SECS).abs() > 0.0)
+    else {
+        return;
+    };
+    for hook in &mut manifest.hooks {
+        let is_guard = hook.blocking && hook.handler.kind == HandlerKind::Command;
+        if !is_guard || hook.handler.timeout.is_some() {
+            continue;
+        }
+        hook.handler.timeout = Some(default);
+        let data = hook.provider_data.entry(agent.spec.id.as_ref());
+        let data = data.or_insert_with(|| Value::Object(serde_json::Map::new()));
+        if let Value::Object(data) = data {
+            data.insert(hook_keys::DEFAULT_TIMEOUT.to_owned(), Value::Bool(true));
+        }
     }
 }
 
 fn to_agent(
-    source: &Source,
+    source: &ConversionSource,
     adapter: &'static Adapter,
     variant: Option<&str>,
-    options: &Options<'_>,
+    options: &ConversionOptions<'_>,
 ) -> Result<Conversion, ConvertError> {
     let mut warnings = source.warnings.clone();
-    let validated = validate::validate(source, adapter, variant, options, &mut warnings);
-    let carried = validated
-        .iter()
-        .filter(|hook| !hook.placements.is_empty())
-        .count();
-    let own = source.is_of(adapter, variant);
-    if carried == 0 && !(own && source.manifest.hooks.is_empty()) {
+    let fitted = fit::fit_hooks(source, adapter, variant, options, &mut warnings);
+    let carried = fitted.iter();
+    let carried = carried.filter(|hook| !hook.placements.is_empty()).count();
+    let is_same_config = source.is_config_of(adapter, variant);
+    if carried == 0 && !(is_same_config && source.manifest.hooks.is_empty()) {
         return Err(ConvertError::NothingLeft { warnings });
     }
-    let placements: Vec<Placement> = validated
-        .iter()
-        .flat_map(|hook| hook.placements.clone())
-        .collect();
+    let placements = fitted.iter().flat_map(|hook| hook.placements.clone());
+    let placements: Vec<Placement> = placements.collect();
     let document = adapter.encode_config(&source.manifest, &placements, variant);
-    let differences = verify::verify(source, adapter, variant, &document, &validated, &warnings);
-    if differences.is_empty() {
-        Ok(Conversion {
-            document,
-            warnings,
-            carried,
-        })
-    } else {
-        Err(ConvertError::Unfaithful {
+    guarded_tools::report_lost_tools(source, adapter, variant, &fitted, &mut warnings);
+    let differences = verify::verify(source, adapter, variant, &document, &fitted, &warnings);
+    if !differences.is_empty() {
+        return Err(ConvertError::Unfaithful {
             differences,
             warnings,
-        })
+        });
     }
+    Ok(Conversion {
+        document,
+        warnings,
+        carried,
+    })
 }

@@ -1,21 +1,23 @@
-//! Stage 4: the output is read again and compared with the source. What
-//! differs and is named by no warning is a defect of ours, and stops the
-//! conversion.
+//! Stage 4: decodes the output again and compares it with the source. A
+//! difference that no warning names is a bug in anyhook and stops the conversion.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use anyhook_agents::matchers::ANY_SERVER;
+use anyhook_agents::matchers::{alternatives, plain_pattern, tool_matcher};
 use anyhook_agents::{Adapter, Placement};
-use anyhook_model::{Handler, Hook, Matcher, TimeoutAction};
-use serde_json::Value;
+use anyhook_model::{Handler, HandlerKind, Hook, Matcher, OnFailure, TimeoutAction};
+use serde_json::{Map, Value};
 
-use crate::Source;
-use crate::report::{Warning, own_words};
-use crate::validate::Validated;
+use crate::ConversionSource;
+use crate::fit::FittedHook;
+use crate::report::{ConversionWarning, agent_specific_parts, hook_as_json};
 
-/// A field that came back otherwise than it went in.
+#[cfg(test)]
+mod tests;
+
+/// A field that differs between the source and the decoded output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct FieldDifference {
     /// Position of the hook in the source, from 1.
     pub hook: usize,
     pub field: String,
@@ -24,38 +26,40 @@ pub struct Difference {
 }
 
 pub(crate) fn verify(
-    source: &Source,
+    source: &ConversionSource,
     adapter: &Adapter,
     variant: Option<&str>,
     document: &Value,
-    validated: &[Validated],
-    warnings: &[Warning],
-) -> Vec<Difference> {
+    fitted: &[FittedHook],
+    warnings: &[ConversionWarning],
+) -> Vec<FieldDifference> {
     let decoded = adapter.decode_config(document, variant).manifest.hooks;
-    let mut candidates = Candidates::new(&decoded);
-    let mut told: HashMap<usize, Vec<&str>> = HashMap::new();
+    let mut candidates = DecodedHooks::new(&decoded);
+    let mut warned_fields: HashMap<usize, Vec<&str>> = HashMap::new();
     for warning in warnings {
         if let Some(hook) = warning.hook {
-            told.entry(hook).or_default().push(&warning.field);
+            warned_fields.entry(hook).or_default().push(&warning.field);
         }
     }
     let mut differences = Vec::new();
-    for hook in validated {
+    for hook in fitted {
         let Some(original) = source.manifest.hooks.get(hook.index) else {
             continue;
         };
-        let fields = told.get(&(hook.index + 1));
+        let fields = warned_fields.get(&(hook.index + 1));
+        let missing = || FieldDifference {
+            hook: hook.index + 1,
+            field: "hook".into(),
+            expected: "the hook".into(),
+            found: "nothing".into(),
+        };
         let Some(placement) = hook.placements.first() else {
-            if fields.is_none() {
-                differences.push(missing(hook.index));
-            }
+            differences.extend(fields.is_none().then(missing));
             continue;
         };
-        let Some(found) = candidates
-            .take(original, &placement.handler, adapter)
-            .and_then(|at| decoded.get(at))
-        else {
-            differences.push(missing(hook.index));
+        let at = candidates.take(original, &placement.handler, adapter);
+        let Some(found) = at.and_then(|at| decoded.get(at)) else {
+            differences.push(missing());
             continue;
         };
         let about = |field: &str| {
@@ -72,27 +76,25 @@ pub(crate) fn verify(
             && let Some(atoms) = split_atoms(adapter, &hook.placements)
             && candidates.covers(&found, &placement.handler, &atoms)
         {
-            // Hooks of one program at several events of split tools may be read
-            // as one, or otherwise than they were: what counts is where this
-            // one stands.
+            // Hooks of one program at several split events may be decoded as one
+            // hook or grouped differently: compare the events of this hook.
             found.matcher = Some(Matcher::Any(atoms));
-            if original.matcher.is_none() && is_whole(adapter, &found) {
+            if original.matcher.is_none() && covers_all_split_tools(adapter, &found) {
                 found.matcher = None;
             }
         }
-        for (field, expected, got) in compare(original, &found, &adapter.spec.id) {
-            if !about(&field) {
-                differences.push(Difference {
-                    hook: hook.index + 1,
-                    field,
-                    expected,
-                    found: got,
-                });
-            }
-        }
+        let compared = compare(original, &found, &adapter.spec.id).into_iter();
+        differences.extend(compared.filter(|(field, ..)| !about(field)).map(
+            |(field, expected, found)| FieldDifference {
+                hook: hook.index + 1,
+                field,
+                expected,
+                found,
+            },
+        ));
     }
-    for hook in candidates.left(adapter) {
-        differences.push(Difference {
+    for hook in candidates.unclaimed(adapter) {
+        differences.push(FieldDifference {
             hook: 0,
             field: "hooks".into(),
             expected: "nothing".into(),
@@ -102,22 +104,22 @@ pub(crate) fn verify(
     differences
 }
 
-/// The hooks that were read back, by what they run. Each is found in constant
-/// time, however many there are.
-struct Candidates<'a> {
+/// The decoded hooks, indexed by what they run, so that each lookup takes
+/// constant time.
+struct DecodedHooks<'a> {
     decoded: &'a [Hook],
     taken: Vec<bool>,
-    /// From the closest likeness to the faintest: each key holds positions.
+    /// Positions by lookup key, from the most specific key to the least.
     tiers: [HashMap<String, VecDeque<usize>>; 4],
-    /// By program and event: the first hook, whether taken or not. Several of
-    /// the source may have become one where events are split.
+    /// By program and event: the first hook, whether taken or not. Several source
+    /// hooks may have become one where events are split.
     first: HashMap<String, usize>,
     /// By program and event: what all its hooks together match; `None` for
     /// everything.
     matched: HashMap<String, Option<HashSet<String>>>,
 }
 
-impl<'a> Candidates<'a> {
+impl<'a> DecodedHooks<'a> {
     fn new(decoded: &'a [Hook]) -> Self {
         let mut candidates = Self {
             decoded,
@@ -127,17 +129,15 @@ impl<'a> Candidates<'a> {
             matched: HashMap::new(),
         };
         for (at, hook) in decoded.iter().enumerate() {
-            let keys = keys(hook, &hook.handler);
+            let keys = lookup_keys(hook, &hook.handler);
             let [_, _, at_event, _] = &keys;
             candidates.first.entry(at_event.clone()).or_insert(at);
-            let matched = candidates
-                .matched
-                .entry(at_event.clone())
-                .or_insert_with(|| Some(HashSet::new()));
-            match (&hook.matcher, matched.as_mut()) {
-                (Some(matcher), Some(all)) => texts(matcher, all),
-                (None, _) => *matched = None,
-                (Some(_), None) => {}
+            let matched = candidates.matched.entry(at_event.clone());
+            let matched = matched.or_insert_with(|| Some(HashSet::new()));
+            if hook.matcher.is_none() {
+                *matched = None;
+            } else if let Some(all) = matched {
+                all.extend(atom_texts(hook.matcher.as_ref()));
             }
             for (tier, key) in candidates.tiers.iter_mut().zip(keys) {
                 tier.entry(key).or_default().push_back(at);
@@ -146,9 +146,9 @@ impl<'a> Candidates<'a> {
         candidates
     }
 
-    /// Of the hooks that run `wanted`, the one most like the original.
+    /// Takes the hook most like the original among those that run `wanted`.
     fn take(&mut self, original: &Hook, wanted: &Handler, adapter: &Adapter) -> Option<usize> {
-        let keys = keys(original, wanted);
+        let keys = lookup_keys(original, wanted);
         let [_, _, at_event, _] = &keys;
         for (tier, key) in self.tiers.iter_mut().zip(&keys) {
             let mut queue = tier.get_mut(key);
@@ -170,44 +170,45 @@ impl<'a> Candidates<'a> {
 
     /// Whether the hooks of this program at this event match all of these.
     fn covers(&self, found: &Hook, handler: &Handler, atoms: &[Matcher]) -> bool {
-        let [_, _, at_event, _] = keys(found, handler);
-        self.matched.get(&at_event).is_some_and(|matched| {
-            matched
-                .as_ref()
-                .is_none_or(|all| atoms.iter().all(|atom| all.contains(&text(atom))))
-        })
+        let [_, _, at_event, _] = lookup_keys(found, handler);
+        match self.matched.get(&at_event) {
+            Some(Some(all)) => atoms.iter().all(|atom| all.contains(&atom_text(atom))),
+            Some(None) => true,
+            None => false,
+        }
     }
 
-    /// Hooks of which the source knows nothing.
-    fn left(&self, adapter: &Adapter) -> impl Iterator<Item = &'a Hook> {
-        let taken: HashSet<String> = self
+    /// Decoded hooks that belong to no hook of the source.
+    fn unclaimed(&self, adapter: &Adapter) -> impl Iterator<Item = &'a Hook> {
+        let at_event = |hook: &Hook| {
+            let [_, _, at_event, _] = lookup_keys(hook, &hook.handler);
+            at_event
+        };
+        let (taken, unclaimed): (Vec<_>, Vec<_>) = self
             .decoded
             .iter()
             .zip(&self.taken)
-            .filter(|(_, taken)| **taken)
-            .map(|(hook, _)| keys(hook, &hook.handler)[2].clone())
-            .collect();
-        self.decoded
-            .iter()
-            .zip(&self.taken)
-            .filter_map(move |(hook, is_taken)| {
-                let [_, _, at_event, _] = keys(hook, &hook.handler);
-                let part = is_split(adapter, &hook.event) && taken.contains(&at_event);
-                (!is_taken && !part).then_some(hook)
+            .partition(|(_, taken)| **taken);
+        let taken: HashSet<String> = taken.into_iter().map(|(hook, _)| at_event(hook)).collect();
+        unclaimed
+            .into_iter()
+            .map(|(hook, _)| hook)
+            .filter(move |hook| {
+                // One hook may be written at several events that mean the same.
+                let is_spread = adapter.written_events(&hook.event).count() > 1;
+                !(is_spread && taken.contains(&at_event(hook)))
             })
     }
 }
 
-/// Whether an agent has this event once for each class of tools.
+/// Whether an agent splits this event into one event per class of tools.
 fn is_split(adapter: &Adapter, event: &str) -> bool {
-    let mut written = adapter
-        .events_of(event)
-        .filter(|native| !native.read_only)
-        .peekable();
+    let mut written = adapter.written_events(event).peekable();
     written.peek().is_some() && written.all(|native| !native.tools.is_empty())
 }
 
-/// The tools of the events at which a hook stands, where these are split.
+/// The tools of the events at which a hook is written; `None` if one of them is
+/// not split.
 fn split_atoms(adapter: &Adapter, placements: &[Placement]) -> Option<Vec<Matcher>> {
     let mut atoms = Vec::new();
     for placement in placements {
@@ -215,215 +216,112 @@ fn split_atoms(adapter: &Adapter, placements: &[Placement]) -> Option<Vec<Matche
         if event.tools.is_empty() {
             return None;
         }
-        atoms.extend(event.tools.iter().map(|tool| tool_atom(tool)));
+        atoms.extend(event.tools.iter().map(|tool| tool_matcher(tool)));
     }
     Some(atoms)
 }
 
-/// Whether a hook stands at each of the events that its own is split into.
-fn is_whole(adapter: &Adapter, hook: &Hook) -> bool {
-    let mut all = HashSet::new();
-    if let Some(matcher) = &hook.matcher {
-        texts(matcher, &mut all);
-    }
+/// Whether a hook is written at every event that its own event is split into.
+fn covers_all_split_tools(adapter: &Adapter, hook: &Hook) -> bool {
+    let all = atom_texts(hook.matcher.as_ref());
     adapter
-        .events_of(&hook.event)
-        .filter(|native| !native.read_only)
+        .written_events(&hook.event)
         .flat_map(|native| &native.tools)
-        .all(|tool| all.contains(&text(&tool_atom(tool))))
+        .all(|tool| all.contains(&atom_text(&tool_matcher(tool))))
 }
 
-fn tool_atom(tool: &str) -> Matcher {
-    match tool {
-        "mcp" => Matcher::mcp(ANY_SERVER, None),
-        tool => Matcher::Name(tool.to_owned()),
+fn atom_text(atom: &Matcher) -> String {
+    let mut atom = atom.clone();
+    if let Matcher::Pattern { pattern, .. } = &mut atom {
+        *pattern = plain_pattern(pattern).to_owned();
     }
+    serde_json::to_string(&atom).unwrap_or_default()
 }
 
-fn text(atom: &Matcher) -> String {
-    serde_json::to_string(atom).unwrap_or_default()
+fn atom_texts(matcher: Option<&Matcher>) -> HashSet<String> {
+    let atoms = matcher.into_iter().flat_map(alternatives);
+    atoms.map(atom_text).collect()
 }
 
-fn texts(matcher: &Matcher, out: &mut HashSet<String>) {
-    match matcher {
-        Matcher::Any(items) => items.iter().for_each(|item| texts(item, out)),
-        one => {
-            out.insert(text(one));
-        }
-    }
-}
-
-/// What a hook is found by, from the whole of it to only what it runs.
-fn keys(hook: &Hook, handler: &Handler) -> [String; 4] {
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    let runs = format!(
-        "{}\0{}\0{}\0{}",
-        handler.kind.as_str(),
-        text(&handler.command),
-        text(&handler.url),
-        text(&handler.prompt)
-    );
+/// Lookup keys of a hook, from the whole hook to only what it runs.
+fn lookup_keys(hook: &Hook, handler: &Handler) -> [String; 4] {
+    let program = match handler.kind {
+        HandlerKind::Command => &handler.command,
+        HandlerKind::Http => &handler.url,
+        HandlerKind::Prompt | HandlerKind::Agent => &handler.prompt,
+    };
+    let program = program.as_deref().unwrap_or_default();
+    let runs = format!("{}\0{program}", handler.kind.as_str());
     let at_event = format!("{runs}\0{}", hook.event);
-    let matched = format!("{at_event}\0{}", plain(hook.matcher.as_ref()));
-    let whole = format!(
-        "{matched}\0{}",
-        serde_json::to_string(handler).unwrap_or_default()
-    );
+    let matched = format!("{at_event}\0{}", normalized_matcher(hook.matcher.as_ref()));
+    let handler = serde_json::to_string(handler).unwrap_or_default();
+    let whole = format!("{matched}\0{handler}");
     [whole, matched, at_event, runs]
 }
 
-fn missing(index: usize) -> Difference {
-    Difference {
-        hook: index + 1,
-        field: "hook".into(),
-        expected: "the hook".into(),
-        found: "nothing".into(),
-    }
-}
-
-/// Fields in which the two differ, with both values.
+/// Fields in which the two differ, with both values. Every serialized field is
+/// compared; exceptions are made only in [`comparable`].
 fn compare(original: &Hook, found: &Hook, id: &str) -> Vec<(String, String, String)> {
+    let (mut was, mut is) = (comparable(original, id), comparable(found, id));
+    let (was_handler, is_handler) = (take_handler(&mut was), take_handler(&mut is));
     let mut out = Vec::new();
-    let mut check = |field: &str, left: Value, right: Value| {
-        if left != right {
-            out.push((field.to_owned(), left.to_string(), right.to_string()));
-        }
-    };
-    let (was, is) = (&original.handler, &found.handler);
-    check(
-        "event",
-        Value::from(original.event.clone()),
-        Value::from(found.event.clone()),
-    );
-    check(
-        "matcher",
-        plain(original.matcher.as_ref()),
-        plain(found.matcher.as_ref()),
-    );
-    check(
-        "name",
-        Value::from(original.name.clone()),
-        Value::from(found.name.clone()),
-    );
-    check(
-        "blocking",
-        Value::from(original.blocking),
-        Value::from(found.blocking),
-    );
-    check(
-        "handler.type",
-        Value::from(was.kind.as_str()),
-        Value::from(is.kind.as_str()),
-    );
-    check(
-        "handler.command",
-        Value::from(was.command.clone()),
-        Value::from(is.command.clone()),
-    );
-    check(
-        "handler.timeout",
-        Value::from(was.timeout),
-        Value::from(is.timeout),
-    );
-    let blocks = |action: Option<TimeoutAction>| Value::from(action == Some(TimeoutAction::Block));
-    check(
-        "handler.timeout_action",
-        blocks(was.timeout_action),
-        blocks(is.timeout_action),
-    );
-    check(
-        "handler.async",
-        Value::from(was.is_async),
-        Value::from(is.is_async),
-    );
-    check(
-        "handler.cwd",
-        Value::from(was.cwd.clone()),
-        Value::from(is.cwd.clone()),
-    );
-    check(
-        "handler.env",
-        Value::Object(was.env.clone()),
-        Value::Object(is.env.clone()),
-    );
-    let platform =
-        |platform: &anyhook_model::Platform| serde_json::to_value(platform).unwrap_or_default();
-    check(
-        "handler.platform",
-        platform(&was.platform),
-        platform(&is.platform),
-    );
-    check(
-        "handler.url",
-        Value::from(was.url.clone()),
-        Value::from(is.url.clone()),
-    );
-    check(
-        "handler.headers",
-        Value::Object(was.headers.clone()),
-        Value::Object(is.headers.clone()),
-    );
-    check(
-        "handler.allowed_env_vars",
-        Value::from(was.allowed_env_vars.clone()),
-        Value::from(is.allowed_env_vars.clone()),
-    );
-    check(
-        "handler.prompt",
-        Value::from(was.prompt.clone()),
-        Value::from(is.prompt.clone()),
-    );
-    check(
-        "handler.model",
-        Value::from(was.model.clone()),
-        Value::from(is.model.clone()),
-    );
-    check(
-        "handler.status_message",
-        Value::from(was.status_message.clone()),
-        Value::from(is.status_message.clone()),
-    );
-    check(
-        "handler.dialect",
-        Value::from(was.dialect.clone()),
-        Value::from(is.dialect.clone()),
-    );
-    check(
-        "degradation",
-        Value::Object(original.degradation.clone()),
-        Value::Object(found.degradation.clone()),
-    );
-    check(
-        "capabilities",
-        Value::from(original.capabilities.clone()),
-        Value::from(found.capabilities.clone()),
-    );
-    for (key, value) in &was.extra {
-        check(&format!("handler.{key}"), value.clone(), Value::Null);
-    }
-    for (key, value) in &original.extra {
-        check(key, value.clone(), Value::Null);
-    }
-    for agent in original.provider_data.keys() {
-        if agent == id || own_words(original, agent).is_empty() {
-            continue;
-        }
-        check(
-            &format!("provider_data.{agent}"),
-            Value::Bool(true),
-            Value::Bool(false),
-        );
-    }
+    compare_fields("", &was, &is, &mut out);
+    compare_fields("handler.", &was_handler, &is_handler, &mut out);
     out
 }
 
-/// A matcher without the freedoms of writing: order, doubles, lists of one.
-fn plain(matcher: Option<&Matcher>) -> Value {
-    let mut all = HashSet::new();
-    if let Some(matcher) = matcher {
-        texts(matcher, &mut all);
+/// The fields of a hook, normalized so that equal meanings compare equal.
+fn comparable(hook: &Hook, id: &str) -> Map<String, Value> {
+    let mut fields = hook_as_json(hook);
+    fields.insert("matcher".into(), normalized_matcher(hook.matcher.as_ref()));
+    if hook.on_failure == Some(OnFailure::Allow) {
+        // The same as absent.
+        fields.shift_remove("on_failure");
     }
-    let mut all: Vec<String> = all.into_iter().collect();
+    if hook.handler.timeout_action == Some(TimeoutAction::Warn)
+        && let Some(Value::Object(handler)) = fields.get_mut("handler")
+    {
+        // The same as absent.
+        handler.shift_remove("timeout_action");
+    }
+    // The target's own data is not compared. Data of other agents is never
+    // written, and matters only if it is more than a position in their file.
+    fields.shift_remove("provider_data");
+    for agent in hook.provider_data.keys() {
+        if agent != id && !agent_specific_parts(hook, agent).is_empty() {
+            fields.insert(format!("provider_data.{agent}"), Value::Bool(true));
+        }
+    }
+    fields
+}
+
+fn take_handler(fields: &mut Map<String, Value>) -> Map<String, Value> {
+    match fields.shift_remove("handler") {
+        Some(Value::Object(handler)) => handler,
+        _ => Map::new(),
+    }
+}
+
+fn compare_fields(
+    prefix: &str,
+    was: &Map<String, Value>,
+    is: &Map<String, Value>,
+    out: &mut Vec<(String, String, String)>,
+) {
+    let added = is.keys().filter(|key| !was.contains_key(*key));
+    for key in was.keys().chain(added) {
+        let value = |fields: &Map<String, Value>| fields.get(key).cloned().unwrap_or_default();
+        let (left, right) = (value(was), value(is));
+        if left != right {
+            let field = format!("{prefix}{key}");
+            out.push((field, left.to_string(), right.to_string()));
+        }
+    }
+}
+
+/// A matcher without differences in order, duplicates and nesting.
+fn normalized_matcher(matcher: Option<&Matcher>) -> Value {
+    let mut all: Vec<String> = atom_texts(matcher).into_iter().collect();
     all.sort();
     Value::from(all)
 }

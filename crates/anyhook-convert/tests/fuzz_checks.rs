@@ -1,13 +1,7 @@
 //! A short run of the fuzz targets' own checks of every agent's decoders: over
 //! their corpora, over mutations of these, and over arbitrary bytes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use corpus::corpus;
 use proptest::prelude::*;

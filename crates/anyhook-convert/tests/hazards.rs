@@ -1,35 +1,31 @@
 //! Traps of the targets, each avoided by construction. Where a trap is one of
 //! a kind of file or matcher, every agent of that kind is tried.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use anyhook_agents::Adapter;
 use anyhook_convert::{
-    Conversion, ConvertError, Options, Severity, Source, Target, Warning, convert,
+    Conversion, ConversionOptions, ConversionSource, ConversionTarget, ConversionWarning,
+    ConvertError, WarningSeverity, convert,
 };
-use anyhook_model::HandlerKind;
+use anyhook_model::{HandlerKind, OnFailure};
 use serde_json::{Value, json};
 
 fn agent(slug: &str) -> &'static Adapter {
     anyhook_agents::get(slug).unwrap()
 }
 
-fn manifest(hooks: Value) -> Source {
+fn manifest(hooks: Value) -> ConversionSource {
     let manifest = json!({"spec": "hooks/1.0", "hooks": hooks});
-    Source::canonical(serde_json::from_value(manifest).unwrap())
+    ConversionSource::canonical(serde_json::from_value(manifest).unwrap())
 }
 
-fn to(slug: &str, source: &Source) -> Conversion {
-    let target = Target::Agent {
+fn to(slug: &str, source: &ConversionSource) -> Conversion {
+    let target = ConversionTarget::Agent {
         adapter: agent(slug),
         variant: None,
     };
-    convert(source, target, &Options::default())
+    convert(source, target, &ConversionOptions::default())
         .unwrap_or_else(|error| panic!("{slug}: {error:#?}"))
 }
 
@@ -44,7 +40,7 @@ fn text(slug: &str, conversion: &Conversion) -> String {
         .clone()
 }
 
-fn find<'a>(warnings: &'a [Warning], field: &str) -> &'a Warning {
+fn find<'a>(warnings: &'a [ConversionWarning], field: &str) -> &'a ConversionWarning {
     warnings
         .iter()
         .find(|warning| warning.field == field)
@@ -80,9 +76,11 @@ fn cursor_gets_nothing_that_voids_its_file() {
             assert!(sheet.event_by_native(name).is_some(), "{name}");
             for entry in entries.as_array().unwrap() {
                 assert!(entry["command"].is_string(), "{entry}");
-                for key in ["timeout", "failClosed", "loop_limit"] {
+                for key in ["failClosed", "loop_limit"] {
                     assert!(entry.get(key).is_none(), "{entry}");
                 }
+                // A guard's default may be written out.
+                assert_ne!(entry.get("timeout"), Some(&json!(0)), "{entry}");
             }
         }
     }
@@ -92,7 +90,7 @@ fn cursor_gets_nothing_that_voids_its_file() {
         "WorktreeCreate": [{"hooks": [{"type": "command", "command": "./b"}]}],
         "EventOfTomorrow": [{"hooks": [{"type": "command", "command": "./c"}]}],
     }});
-    let source = Source::decode(agent("claude-code"), &claude, None);
+    let source = ConversionSource::decode(agent("claude-code"), &claude, None);
     let conversion = to("cursor", &source);
     let names: Vec<&String> = conversion.document["hooks"]
         .as_object()
@@ -147,7 +145,7 @@ fn data_for_an_agent_leads_out_of_no_folder() {
             );
             let told = conversion.warnings.iter().any(|warning| {
                 warning.field == format!("provider_data.{id}.working_directory")
-                    && warning.severity == Severity::Warning
+                    && warning.severity == WarningSeverity::Warning
             });
             assert!(told, "{id}: {:#?}", conversion.warnings);
         }
@@ -161,11 +159,11 @@ fn droid_reads_its_events_at_the_top() {
     assert_eq!(document["PreToolUse"][0]["hooks"][0]["command"], "./x");
     let wrapped = convert(
         &manifest(guard("./x")),
-        Target::Agent {
+        ConversionTarget::Agent {
             adapter: agent("factory-droid"),
             variant: Some("settings"),
         },
-        &Options::default(),
+        &ConversionOptions::default(),
     )
     .unwrap();
     assert_eq!(
@@ -194,7 +192,7 @@ fn timeouts_have_the_target_s_unit() {
     }
     // From one unit into another.
     let gemini = json!({"hooks": {"BeforeTool": [{"hooks": [{"type": "command", "command": "./x", "timeout": 1500}]}]}});
-    let source = Source::decode(agent("gemini-cli"), &gemini, None);
+    let source = ConversionSource::decode(agent("gemini-cli"), &gemini, None);
     assert_eq!(
         to("claude-code", &source)
             .document
@@ -219,14 +217,20 @@ fn a_timeout_of_nothing_is_written_for_no_agent() {
         let mut hooks = guard("./x");
         hooks[0]["handler"]["timeout"] = json!(0);
         let document = to(id, &manifest(hooks)).document.to_string();
-        assert!(!document.contains("imeout"), "{id}: {document}");
+        // The default itself is written where the agent's is another.
+        let mut times = document.split("imeout").skip(1);
+        let is_zero = |rest: &str| {
+            let value = rest.split_once(':').map(|(_, value)| value);
+            value.is_none_or(|value| !value.starts_with("30"))
+        };
+        assert!(!times.any(is_zero), "{id}: {document}");
     }
 }
 
 /// `*` is an invalid regex that drops Auggie's whole event, and matches nothing for Copilot.
 #[test]
 fn everything_is_never_written_as_a_star() {
-    let source = Source::decode(
+    let source = ConversionSource::decode(
         agent("claude-code"),
         &json!({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "./x"}]}]}}),
         None,
@@ -265,7 +269,7 @@ fn copilot_s_keys_are_of_one_dialect() {
     }
     // A file of the other dialect keeps it.
     let pascal = json!({"version": 1, "hooks": {"PreToolUse": [{"type": "command", "bash": "./x", "matcher": "Bash"}]}});
-    let source = Source::decode(agent("copilot-cli"), &pascal, None);
+    let source = ConversionSource::decode(agent("copilot-cli"), &pascal, None);
     assert_eq!(to("copilot-cli", &source).document, pascal);
     assert_eq!(
         to("factory-droid", &source)
@@ -305,7 +309,7 @@ fn codex_s_file_has_only_keys_that_it_knows_and_needs_trust() {
 #[test]
 fn hooks_that_would_run_twice_are_named() {
     let claude = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./x"}]}]}});
-    let source = Source::decode(agent("claude-code"), &claude, None);
+    let source = ConversionSource::decode(agent("claude-code"), &claude, None);
     let mut twice = 0;
     for adapter in anyhook_agents::all() {
         let reads = adapter
@@ -317,7 +321,8 @@ fn hooks_that_would_run_twice_are_named() {
             .warnings
             .iter()
             .any(|warning| {
-                warning.severity == Severity::Warning && warning.message.contains("run twice")
+                warning.severity == WarningSeverity::Warning
+                    && warning.message.contains("run twice")
             });
         assert_eq!(reads, told, "{}", adapter.spec.id);
         twice += usize::from(told);
@@ -343,9 +348,17 @@ fn tool_names_are_translated() {
         ),
     ];
     let wanted = [
-        ("claude-code", "/hooks/PreToolUse/0/matcher", "Bash"),
+        (
+            "claude-code",
+            "/hooks/PreToolUse/0/matcher",
+            "Bash|PowerShell|Monitor",
+        ),
         ("codex", "/hooks/PreToolUse/0/matcher", "Bash"),
-        ("cursor", "/hooks/preToolUse/0/matcher", "^Shell$"),
+        (
+            "cursor",
+            "/hooks/preToolUse/0/matcher",
+            "^(Shell|WriteShellStdin)$",
+        ),
         ("factory-droid", "/PreToolUse/0/matcher", "^Execute$"),
         (
             "copilot-cli",
@@ -360,22 +373,24 @@ fn tool_names_are_translated() {
         (
             "qwen-code",
             "/hooks/PreToolUse/0/matcher",
-            "^run_shell_command$",
+            "^(run_shell_command|monitor)$",
         ),
         (
             "auggie",
             "/hooks/PreToolUse/0/matcher",
-            "^launch\\-process$",
+            "^(launch\\-process|write\\-process)$",
         ),
         ("devin", "/PreToolUse/0/matcher", "^exec$"),
-        ("kiro", "/hooks/0/matcher", "^execute_bash$"),
+        ("kiro", "/hooks/0/matcher", "^(execute_bash|use_aws)$"),
     ];
     for (from, document) in &sources {
-        let source = Source::decode(agent(from), document, None);
+        let source = ConversionSource::decode(agent(from), document, None);
         for (slug, pointer, name) in wanted.iter().filter(|(slug, _, _)| slug != from) {
             let document = to(slug, &source).document;
+            // An agent may have a second form of the event for this program.
+            let second = pointer.replace("preToolUse", "PreToolUse");
             assert_eq!(
-                document.pointer(pointer),
+                document.pointer(pointer).or(document.pointer(&second)),
                 Some(&json!(name)),
                 "{from} to {slug}: {document}"
             );
@@ -398,22 +413,22 @@ fn a_matcher_that_can_never_match_is_an_error() {
     hooks[0]["matcher"] = json!(absent);
     let error = convert(
         &manifest(hooks.clone()),
-        Target::Agent {
+        ConversionTarget::Agent {
             adapter: agent("codex"),
             variant: None,
         },
-        &Options::default(),
+        &ConversionOptions::default(),
     );
     let Err(ConvertError::NothingLeft { warnings }) = error else {
         panic!("{error:#?}")
     };
-    assert_eq!(find(&warnings, "matcher").severity, Severity::Error);
+    assert_eq!(find(&warnings, "matcher").severity, WarningSeverity::Error);
     // Beside another hook it is still an error, and still left out.
     hooks.as_array_mut().unwrap().push(guard("./y")[0].clone());
     let conversion = to("codex", &manifest(hooks));
     assert_eq!(
         find(&conversion.warnings, "matcher").severity,
-        Severity::Error
+        WarningSeverity::Error
     );
     assert!(!conversion.document.to_string().contains("./x"));
 }
@@ -439,9 +454,9 @@ fn a_written_deny_holds_no_variable() {
 fn a_group_that_was_taken_apart_stays_apart() {
     let claude = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
         {"type": "command", "command": "./a"}, {"type": "command", "command": "./b"}]}]}});
-    let mut source = Source::decode(agent("claude-code"), &claude, None);
+    let mut source = ConversionSource::decode(agent("claude-code"), &claude, None);
     source.manifest.hooks[1].matcher = Some(anyhook_model::Matcher::Name("file_write".into()));
-    let edited = Source::canonical(source.manifest);
+    let edited = ConversionSource::canonical(source.manifest);
     let document = to("claude-code", &edited).document;
     assert_eq!(
         document.pointer("/hooks/PreToolUse/0/matcher"),
@@ -462,15 +477,15 @@ fn a_kept_matcher_gives_way_to_the_hook_s_own() {
     let source = manifest(hooks);
     match convert(
         &source,
-        Target::Agent {
+        ConversionTarget::Agent {
             adapter: agent("claude-code"),
             variant: None,
         },
-        &Options::default(),
+        &ConversionOptions::default(),
     ) {
         Ok(conversion) => assert_eq!(
             conversion.document.pointer("/hooks/PreToolUse/0/matcher"),
-            Some(&json!("Bash")),
+            Some(&json!("Bash|PowerShell|Monitor")),
             "{}",
             conversion.document
         ),
@@ -513,5 +528,46 @@ fn a_target_of_split_events_takes_any_list_of_tools() {
             .iter()
             .filter(|matcher| matcher.is_null() || matcher.to_string().contains("shell"));
         assert_eq!(entries("pre_run_command"), shell.count());
+    }
+}
+
+/// A guard whose failure blocks is weaker in an agent that lets failures pass:
+/// critical, unless the agent has a field for it, which is kept both ways.
+#[test]
+fn a_guard_that_blocks_on_failure_stays_one_or_the_loss_is_critical() {
+    let mut hooks = guard("./x");
+    hooks[0]["on_failure"] = json!("block");
+    let source = manifest(hooks);
+    for adapter in anyhook_agents::all() {
+        let slug = adapter.spec.id.as_ref();
+        let conversion = to(slug, &source);
+        let found = adapter.decode_config(&conversion.document, None);
+        let keeps = adapter.spec.config.handler.fail_closed.is_some();
+        for hook in &found.manifest.hooks {
+            let expected = keeps.then_some(OnFailure::Block);
+            assert_eq!(hook.on_failure, expected, "{slug}");
+        }
+        let severity = find(&conversion.warnings, "on_failure").severity;
+        let is_critical = severity == WarningSeverity::Critical;
+        assert_eq!(is_critical, !keeps, "{slug}: {severity:?}");
+    }
+    for (slug, entry) in [
+        ("cursor", json!({"command": "./x", "failClosed": true})),
+        (
+            "claude-code",
+            json!({"type": "command", "command": "./x", "onFailure": "block"}),
+        ),
+    ] {
+        let document = match slug {
+            "cursor" => json!({"version": 1, "hooks": {"preToolUse": [entry]}}),
+            _ => json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [entry]}]}}),
+        };
+        let source = ConversionSource::decode(agent(slug), &document, None);
+        let hook = &source.manifest.hooks[0];
+        assert_eq!(hook.on_failure, Some(OnFailure::Block), "{slug}");
+        assert_eq!(to(slug, &source).document, document, "{slug}");
+        let warnings = to("codex", &source).warnings;
+        let severity = find(&warnings, "on_failure").severity;
+        assert_eq!(severity, WarningSeverity::Critical, "{slug}");
     }
 }

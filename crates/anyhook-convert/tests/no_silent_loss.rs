@@ -1,13 +1,16 @@
 //! No silent loss: whatever a generated manifest says, a conversion carries it,
 //! names it in a warning, or gives no output at all.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![cfg(test)]
 
 use anyhook_agents::Adapter;
-use anyhook_convert::{ConvertError, Options, Severity, Source, Target, convert};
+use anyhook_convert::{
+    ConversionOptions, ConversionSource, ConversionTarget, ConvertError, WarningSeverity, convert,
+};
 use anyhook_model::hook::SPEC;
 use anyhook_model::{
-    Handler, HandlerKind, Hook, HookEvent, Manifest, Matcher, Platform, TimeoutAction, registry,
+    ExitRules, Failure, Handler, HandlerKind, Hook, HookEvent, Manifest, Matcher, OnFailure,
+    Platform, TimeoutAction, registry,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -44,6 +47,18 @@ fn object(key: &'static str) -> impl Strategy<Value = Map<String, Value>> {
     prop_oneof![3 => Just(Map::new()), 1 => Just(json!({key: "some value"}).as_object().cloned().unwrap())]
 }
 
+fn arguments() -> impl Strategy<Value = Option<Vec<String>>> {
+    let argument = prop_oneof![
+        text(),
+        "[ -~]{0,6}",
+        Just("${CLAUDE_PROJECT_DIR}/x".to_owned())
+    ];
+    prop_oneof![
+        2 => Just(None),
+        1 => prop::collection::vec(argument, 0..3).prop_map(Some),
+    ]
+}
+
 fn handler() -> impl Strategy<Value = Handler> {
     let kind = prop::sample::select(vec![
         HandlerKind::Command,
@@ -58,7 +73,7 @@ fn handler() -> impl Strategy<Value = Handler> {
             windows,
             linux,
             osx,
-            extra: Map::new(),
+            ..Platform::default()
         },
     );
     let platform = prop_oneof![3 => Just(Platform::default()), 1 => platform];
@@ -87,6 +102,7 @@ fn handler() -> impl Strategy<Value = Handler> {
         object("extra_field"),
         option::of("[a-z ]{1,9}"),
         dialect,
+        arguments(),
     )
         .prop_map(
             |(
@@ -100,6 +116,7 @@ fn handler() -> impl Strategy<Value = Handler> {
                 extra,
                 status_message,
                 dialect,
+                args,
             )| {
                 let mut handler = Handler {
                     kind,
@@ -114,6 +131,7 @@ fn handler() -> impl Strategy<Value = Handler> {
                 match kind {
                     HandlerKind::Command => {
                         handler.command = Some(command);
+                        handler.args = args;
                         handler.platform = platform;
                         handler.cwd = env.contains_key("KEY").then(|| "sub".to_owned());
                         handler.env = env;
@@ -156,6 +174,12 @@ fn hook() -> impl Strategy<Value = Hook> {
         matcher(),
         handler(),
         any::<bool>(),
+        prop::sample::select(vec![
+            None,
+            None,
+            Some(OnFailure::Allow),
+            Some(OnFailure::Block),
+        ]),
         option::of("[a-z]{1,6}"),
         degradation,
         capabilities,
@@ -168,21 +192,27 @@ fn hook() -> impl Strategy<Value = Hook> {
                 matcher,
                 handler,
                 blocking,
+                on_failure,
                 name,
                 degradation,
                 capabilities,
                 provider_data,
                 extra,
-            )| Hook {
-                name,
-                event: event.to_owned(),
-                matcher,
-                handler,
-                blocking,
-                degradation,
-                capabilities,
-                provider_data,
-                extra,
+            )| {
+                let mut hook = Hook {
+                    name,
+                    event: event.to_owned(),
+                    matcher,
+                    handler,
+                    blocking,
+                    on_failure,
+                    degradation,
+                    capabilities,
+                    provider_data,
+                    ..Hook::default()
+                };
+                hook.extra = extra;
+                hook
             },
         )
 }
@@ -200,15 +230,15 @@ fn targets() -> impl Iterator<Item = &'static Adapter> {
     anyhook_agents::all()
 }
 
-fn check(source: &Source, adapter: &'static Adapter) -> Result<(), TestCaseError> {
+fn check(source: &ConversionSource, adapter: &'static Adapter) -> Result<(), TestCaseError> {
     let name = &adapter.spec.id;
     let (warnings, document) = match convert(
         source,
-        Target::Agent {
+        ConversionTarget::Agent {
             adapter,
             variant: None,
         },
-        &Options::default(),
+        &ConversionOptions::default(),
     ) {
         Ok(conversion) => (conversion.warnings, conversion.document),
         Err(ConvertError::NothingLeft { warnings }) => (warnings, Value::Null),
@@ -225,7 +255,7 @@ fn check(source: &Source, adapter: &'static Adapter) -> Result<(), TestCaseError
     let read = adapter.decode_config(&document, None).manifest.hooks;
     for (index, hook) in source.manifest.hooks.iter().enumerate() {
         let told = warnings.iter().any(|warning| {
-            warning.hook == Some(index + 1) && warning.severity >= Severity::Critical
+            warning.hook == Some(index + 1) && warning.severity >= WarningSeverity::Critical
         });
         if let Some(how) = weakened(hook, &read, adapter) {
             prop_assert!(
@@ -282,13 +312,19 @@ fn weakened(hook: &Hook, read: &[Hook], adapter: &Adapter) -> Option<&'static st
     if denies {
         return None;
     }
-    let block = Some(TimeoutAction::Block);
-    if hook.handler.timeout_action == block
-        && found
-            .iter()
-            .any(|other| other.handler.timeout_action != block)
-    {
-        return Some("no longer blocks when it takes too long");
+    for (failure, how) in [
+        (Failure::Timeout, "no longer blocks when it takes too long"),
+        (Failure::Exit(1), "no longer blocks when it fails"),
+    ] {
+        // Whether it may block at all is judged above.
+        let blocks = |hook: &Hook| {
+            let mut rules = ExitRules::for_hook(hook, false);
+            rules.blocking = true;
+            rules.blocks_on(&failure)
+        };
+        if hook.blocking && blocks(hook) && !found.iter().all(|other| blocks(other)) {
+            return Some(how);
+        }
     }
     let shorter = |other: &&Hook| {
         let (was, is) = (hook.handler.timeout, other.handler.timeout);
@@ -367,7 +403,7 @@ proptest! {
     #[test]
     fn canonical_to_every_agent(manifest in manifest()) {
         for manifest in [tagged(manifest.clone()), manifest] {
-            let source = Source::canonical(manifest);
+            let source = ConversionSource::canonical(manifest);
             for adapter in targets() {
                 check(&source, adapter)?;
             }
@@ -377,14 +413,14 @@ proptest! {
     /// What one agent's file says is carried to every other, or named.
     #[test]
     fn every_agent_to_every_other(manifest in manifest()) {
-        let canonical = Source::canonical(tagged(manifest));
+        let canonical = ConversionSource::canonical(tagged(manifest));
         for from in targets() {
-            let Ok(first) = convert(&canonical, Target::Agent { adapter: from, variant: None }, &Options::default()) else { continue };
-            let source = Source::decode(from, &first.document, None);
+            let Ok(first) = convert(&canonical, ConversionTarget::Agent { adapter: from, variant: None }, &ConversionOptions::default()) else { continue };
+            let source = ConversionSource::decode(from, &first.document, None);
             for to in targets() {
                 check(&source, to)?;
             }
-            let again = convert(&source, Target::Agent { adapter: from, variant: None }, &Options::default());
+            let again = convert(&source, ConversionTarget::Agent { adapter: from, variant: None }, &ConversionOptions::default());
             let again = again.map_err(|error| TestCaseError::fail(format!("{}: {error:?}", from.spec.id)))?;
             prop_assert_eq!(again.document, first.document, "{} to itself", from.spec.id);
         }
@@ -394,10 +430,10 @@ proptest! {
     #[test]
     fn decoders_never_panic(document in arbitrary_json()) {
         for adapter in targets() {
-            let source = Source::decode(adapter, &document, None);
-            let _ = convert(&source, Target::Agent { adapter, variant: None }, &Options::default());
+            let source = ConversionSource::decode(adapter, &document, None);
+            let _ = convert(&source, ConversionTarget::Agent { adapter, variant: None }, &ConversionOptions::default());
             for variant in adapter.spec.config.variant.keys() {
-                let _ = Source::decode(adapter, &document, Some(variant));
+                let _ = ConversionSource::decode(adapter, &document, Some(variant));
             }
             let _ = adapter.decode(&document, None);
         }

@@ -1,12 +1,7 @@
 //! Every sample config: to its own agent and back nothing changes, to every
 //! other agent nothing is lost unsaid, and it is known for what it is.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod common;
 
@@ -14,13 +9,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::Shape;
+use anyhook_agents::spec::ConfigShape;
 use anyhook_convert::detect;
-use anyhook_convert::{ConvertError, Options, Target, convert};
+use anyhook_convert::{ConversionOptions, ConversionTarget, ConvertError, convert};
 use common::samples;
 
-fn to(adapter: &'static Adapter, variant: Option<&'static str>) -> Target {
-    Target::Agent { adapter, variant }
+fn to(adapter: &'static Adapter, variant: Option<&'static str>) -> ConversionTarget {
+    ConversionTarget::Agent { adapter, variant }
 }
 
 #[test]
@@ -32,7 +27,12 @@ fn every_agent_has_samples() {
     let all: BTreeSet<&str> = anyhook_agents::all()
         .filter(|agent| !agent.spec.pseudo)
         // Their files are programs.
-        .filter(|agent| !matches!(agent.spec.config.shape, Shape::Scripts | Shape::Plugin))
+        .filter(|agent| {
+            !matches!(
+                agent.spec.config.shape,
+                ConfigShape::Scripts | ConfigShape::Plugin
+            )
+        })
         .map(|agent| agent.spec.id.as_ref())
         .collect();
     assert_eq!(with, all);
@@ -46,7 +46,7 @@ fn decoded_and_encoded_again_nothing_changes() {
         match convert(
             &source,
             to(sample.agent, sample.variant()),
-            &Options::default(),
+            &ConversionOptions::default(),
         ) {
             Ok(conversion) if conversion.document == sample.document => {}
             Ok(conversion) => {
@@ -80,7 +80,7 @@ fn to_every_other_agent_nothing_is_lost_unsaid() {
                 .keys()
                 .map(|name| Some(name.as_ref()));
             for variant in std::iter::once(None).chain(variants) {
-                match convert(&source, to(adapter, variant), &Options::default()) {
+                match convert(&source, to(adapter, variant), &ConversionOptions::default()) {
                     Ok(_) | Err(ConvertError::NothingLeft { .. }) => {}
                     Err(ConvertError::Unfaithful { differences, .. }) => {
                         let _ = writeln!(

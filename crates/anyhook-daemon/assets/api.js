@@ -1,4 +1,4 @@
-// Talking to the daemon: the key of this page, questions, and the live stream.
+// Requests to the daemon: the page's key, queries, the live stream.
 
 const KEY = "anyhook.token";
 
@@ -24,7 +24,7 @@ export function query(parameters) {
   return new URLSearchParams(full).toString();
 }
 
-export async function ask(path, parameters = {}, signal) {
+export async function fetchJson(path, parameters = {}, signal) {
   const response = await fetch(`${path}?${query(parameters)}`, { headers: headers(), signal });
   if (response.status === 401) throw new Locked();
   const body = await response.json();
@@ -33,8 +33,9 @@ export async function ask(path, parameters = {}, signal) {
 }
 
 /**
- * Live events. Calls `on.open()` when connected, `on.event(event)` for each, `on.away()` when cut
- * off; resumes after the last one seen until `stop()`. Not an EventSource: that cannot send a key.
+ * Live events. Calls `on.open()` when connected, `on.event(event)` for each event and
+ * `on.disconnected()` when the connection is lost; resumes after the last event until `stop()`.
+ * Not an EventSource: that cannot send a key.
  */
 export function stream(parameters, on) {
   const control = new AbortController();
@@ -58,10 +59,10 @@ export function stream(parameters, on) {
           } else on.event(JSON.parse(message.data));
         }
       } catch {
-        // Cut off, or never connected: both mean another try.
+        // Disconnected, or never connected: try again.
       }
       if (control.signal.aborted) return;
-      on.away();
+      on.disconnected();
       await new Promise((done) => setTimeout(done, pause * (0.5 + Math.random() / 2)));
       pause = Math.min(pause * 2, 15000);
     }

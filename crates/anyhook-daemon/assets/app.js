@@ -1,6 +1,6 @@
-// The page: what is looked at, what is asked for, which key does what.
+// The page: its state, views, filters and keyboard shortcuts.
 
-import { Locked, ask, stream, unlock } from "./api.js";
+import { Locked, fetchJson, stream, unlock } from "./api.js";
 import { $, count, dayOf, h } from "./dom.js";
 import * as views from "./views.js";
 
@@ -9,7 +9,7 @@ const main = $("#main");
 const panel = $("#panel");
 const form = $("#filters");
 
-const state = { tab: "", events: [], known: new Set(), waiting: [], next: undefined, live: undefined, paused: false, opened: undefined, asked: 0 };
+const state = { tab: "", events: [], known: new Set(), waiting: [], next: undefined, live: undefined, paused: false, opened: undefined, request: 0 };
 
 const filters = () => Object.fromEntries(new FormData(form));
 
@@ -17,16 +17,16 @@ function show(...content) {
   main.replaceChildren(...content.flat(Infinity).filter(Boolean));
 }
 
-/** Runs one view's questions; an answer that comes too late is dropped. */
-async function asking(work) {
-  const number = ++state.asked;
+/** Runs one view's requests; a response that arrives too late is dropped. */
+async function load(work) {
+  const number = ++state.request;
   try {
     const content = await work();
-    if (number === state.asked && content) show(content);
+    if (number === state.request && content) show(content);
   } catch (error) {
-    if (number !== state.asked) return;
+    if (number !== state.request) return;
     if (error instanceof Locked) lock();
-    else show(views.empty("The daemon did not answer", error.message));
+    else show(views.empty("The daemon does not respond", error.message));
   }
 }
 
@@ -42,16 +42,16 @@ function lock() {
 function timeline() {
   state.live?.stop();
   Object.assign(state, { events: [], known: new Set(), waiting: [], next: undefined });
-  // The stream opens before the page is asked for: what falls between the two comes twice
-  // and is known by its id.
+  // The stream opens before the first request: events between the two arrive twice and are
+  // recognised by their id.
   state.live = stream(filters(), {
     open: () => status(state.paused ? "paused" : "live"),
-    away: () => status("away", "Reconnecting"),
+    disconnected: () => status("away", "Reconnecting"),
     locked: lock,
     event: arrive,
   });
-  return asking(async () => {
-    const page = await ask("/events", { ...filters(), limit: 100 });
+  return load(async () => {
+    const page = await fetchJson("/events", { ...filters(), limit: 100 });
     state.next = page.next;
     take(page.events);
     draw();
@@ -72,8 +72,8 @@ function draw(fresh = new Set()) {
   if (state.tab !== "timeline") return;
   if (state.events.length === 0) {
     const filtered = Object.values(filters()).some(Boolean);
-    show(filtered ? views.empty("No event matches", "Change the filter, or press ", h("kbd", null, "Esc"), " to clear it.")
-      : views.empty("Nothing has happened yet", "Events appear here the moment an agent calls a hook."));
+    show(filtered ? views.empty("No events match", "Change the filter, or press ", h("kbd", null, "Esc"), " to clear it.")
+      : views.empty("No events yet", "Events appear here when an agent calls a hook."));
     return;
   }
   const list = h("div.card.list", { role: "listbox", "aria-label": "Events", id: "timeline" });
@@ -97,10 +97,10 @@ function draw(fresh = new Set()) {
 let drawing;
 const arrived = new Set();
 
-/** Events of a burst are drawn together. */
+/** Draws the events of a burst together. */
 function arrive(event) {
   learn(event);
-  // What is being read must not move away.
+  // The list must not move while someone reads it.
   if (state.paused || scrollY > 120) {
     state.waiting.push(event);
   } else {
@@ -111,14 +111,14 @@ function arrive(event) {
   drawing = setTimeout(() => {
     drawing = undefined;
     if (state.paused) status("paused");
-    else if (arrived.size) $("#said").textContent = `${arrived.size} new events`;
+    else if (arrived.size) $("#announcement").textContent = `${arrived.size} new events`;
     draw(new Set(arrived));
     arrived.clear();
   }, 60);
 }
 
 async function older() {
-  const page = await ask("/events", { ...filters(), cursor: state.next, limit: 100 });
+  const page = await fetchJson("/events", { ...filters(), cursor: state.next, limit: 100 });
   state.next = state.events.length + page.events.length >= SHOWN_MAX ? undefined : page.next;
   take(page.events);
   draw();
@@ -153,7 +153,7 @@ async function open(id) {
   state.opened = id;
   for (const row of main.querySelectorAll("[data-id]")) row.setAttribute("aria-selected", String(row.dataset.id === id));
   try {
-    const event = await ask(`/events/${encodeURIComponent(id)}`);
+    const event = await fetchJson(`/events/${encodeURIComponent(id)}`);
     if (state.opened !== id) return;
     panel.replaceChildren(...views.eventPanel(event, close).filter(Boolean));
     panel.hidden = false;
@@ -174,17 +174,17 @@ function close() {
 // ---- other views
 
 function sessions(shown = { sessions: [] }) {
-  return asking(async () => {
-    const page = await ask("/sessions", { ...filters(), cursor: shown.next, limit: 50 });
+  return load(async () => {
+    const page = await fetchJson("/sessions", { ...filters(), cursor: shown.next, limit: 50 });
     const all = { sessions: [...shown.sessions, ...page.sessions], next: page.next };
     return views.sessions(all, () => sessions(all));
   });
 }
 
-const session = (id, agent) => asking(async () => views.session(await ask(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), open));
-const insights = () => asking(async () => views.insights(await ask("/stats", { ...filters(), buckets: 48 })));
+const session = (id, agent) => load(async () => views.session(await fetchJson(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), open));
+const insights = () => load(async () => views.insights(await fetchJson("/stats", { ...filters(), buckets: 48 })));
 
-/** A hand-written address may hold a broken escape. */
+/** An address typed by hand may contain an invalid escape. */
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -280,14 +280,14 @@ window.addEventListener("hashchange", start);
 const chosen = localStorage.getItem("anyhook.theme");
 if (chosen) document.documentElement.dataset.theme = chosen;
 
-/** A link may be opened in a page that is there already. */
+/** A link may be opened in a page that is already loaded. */
 async function start() {
   await unlock();
   route();
 }
 
 await start();
-ask("/stats", { buckets: 1 }).then((stats) => {
+fetchJson("/stats", { buckets: 1 }).then((stats) => {
   for (const one of stats.by_agent) learn({ agent: one.agent });
   for (const one of stats.by_event) learn({ event: one.name });
 }).catch(() => {});

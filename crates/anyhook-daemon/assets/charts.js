@@ -2,16 +2,16 @@
 
 import { count, duration, h, moment, s } from "./dom.js";
 
-/** Events as a quiet ground, denials as bars on it, each with a scale of its own. */
+/** Events in the background, denials as bars in front, each with its own scale. */
 export function overTime({ seconds, buckets }) {
   const [width, height, left, bottom] = [560, 190, 34, 20];
-  if (buckets.length === 0) return h("p", null, "Nothing in this time.");
+  if (buckets.length === 0) return h("p", null, "No events in this period.");
   const first = Date.parse(buckets[0].start);
   const last = Date.parse(buckets.at(-1).start);
   const slots = Math.max(12, Math.round((last - first) / 1000 / seconds) + 1);
   const step = (width - left) / slots;
   const most = Math.max(...buckets.map((bucket) => bucket.events), 1);
-  // One denial is no alarm: few of them stay low.
+  // A few denials should not look alarming, so their bars stay low.
   const mostDenied = Math.max(...buckets.map((bucket) => bucket.denials), 4);
   const tall = height - bottom - 8;
   const bar = (kind, bucket, size, inset) => {
@@ -42,7 +42,7 @@ const short = (text) => (text.length > 32 ? `${text.slice(0, 31)}…` : text);
 
 /** From p50 to p99 of each hook, slowest first, on a logarithmic scale. */
 export function latency(hooks) {
-  if (hooks.length === 0) return h("p", null, "No hook ran in this time.");
+  if (hooks.length === 0) return h("p", null, "No hook ran in this period.");
   const shown = hooks.slice(0, 8);
   const [width, rowHeight, left, right] = [560, 34, 8, 20];
   const height = shown.length * rowHeight + 26;

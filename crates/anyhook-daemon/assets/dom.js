@@ -1,4 +1,4 @@
-// Elements, built without ever parsing text as markup: what an event says stays text.
+// Creates elements without parsing text as markup: the content of an event stays text.
 
 /** `h("p.note", {title: "x"}, "text", child)`; `on…` attributes are listeners. */
 export function h(name, attributes, ...children) {

@@ -1,4 +1,4 @@
-// What is shown: one function per view, from answers of the daemon to elements.
+// One function per view: turns the daemon's responses into elements.
 
 import { latency, overTime } from "./charts.js";
 import { ago, badge, count, dayOf, duration, h, moment, time } from "./dom.js";
@@ -11,17 +11,17 @@ export function empty(title, ...text) {
 }
 
 export function locked() {
-  return empty("This page needs its key", "Open it with the link that ", h("code", null, "anyhook serve --open"), " gives. A link opens one page, once.");
+  return empty("This page is locked", "Open it with the link that ", h("code", null, "anyhook serve --open"), " prints. Each link works once.");
 }
 
 export function row(event, open) {
-  const told = event.decision === "deny" && event.reason;
+  const denied = event.decision === "deny" && event.reason;
   return h("button.row", { type: "button", role: "option", "data-id": event.id, "aria-selected": "false", onclick: () => open(event.id) },
     h("span.time", { title: moment(event.time) }, time(event.time)),
     badge(event.decision),
     h("span.agent.cut", null, event.agent),
     h("span.what", null, h("b", null, event.tool || words(event.event)), event.tool ? h("small", null, words(event.event)) : null),
-    h("span.detail", { title: event.detail || "" }, told ? h("em", null, event.reason) : null, told && event.detail ? "  " : null, event.detail || ""),
+    h("span.detail", { title: event.detail || "" }, denied ? h("em", null, event.reason) : null, denied && event.detail ? "  " : null, event.detail || ""),
     h("span.num", null, duration(event.duration_ms)));
 }
 
@@ -31,8 +31,8 @@ const section = (title, ...content) => (content.flat(Infinity).some(Boolean) ? [
 const json = (value) => h("pre", { tabindex: 0 }, typeof value === "string" ? value : JSON.stringify(value, null, 2));
 const hasAny = (value) => value && typeof value === "object" && Object.keys(value).length > 0;
 
-/** Standard output is JSON for most agents; then it is shown as such. */
-function told(answer) {
+/** The answer's standard output, formatted if it is JSON. */
+function sentAnswer(answer) {
   if (!answer) return null;
   let out = answer.stdout;
   try {
@@ -44,7 +44,7 @@ function told(answer) {
     h("p", null, `Exit code ${answer.exit ?? 0}`),
     answer.stdout ? json(out) : null,
     answer.stderr ? h("div.quote", null, answer.stderr) : null,
-    !answer.stdout && !answer.stderr ? h("div.quote", null, "Nothing: it went on as it would have without hooks.") : null,
+    !answer.stdout && !answer.stderr ? h("div.quote", null, "Nothing: the agent continued as without hooks.") : null,
   ];
 }
 
@@ -80,20 +80,20 @@ export function eventPanel(event, close) {
       ["Session", event.session_id && h("a", { href: link("session", event.session_id, event.agent) }, event.session_id)],
       ["Folder", event.cwd],
       ["Machine", event.machine],
-      ["Took", duration(event.duration_ms)],
+      ["Duration", duration(event.duration_ms)],
     ]),
     section("Why", why ? h(`div.quote.${event.decision || "none"}`, null, why) : null,
-      response.context ? [h("p", null, "Told to the model"), h("div.quote", null, response.context)] : null,
-      response.system_message ? [h("p", null, "Told to the user"), h("div.quote", null, response.system_message)] : null,
+      response.context ? [h("p", null, "Context for the model"), h("div.quote", null, response.context)] : null,
+      response.system_message ? [h("p", null, "Message to the user"), h("div.quote", null, response.system_message)] : null,
       hasAny(response.updated_input) ? [h("p", null, "Rewritten to"), json(response.updated_input)] : null),
     section("Hooks that ran", (record.hooks || []).map(run)),
-    section("What the agent was told", told(record.answer)),
-    section("Lost on the way", (record.lost || []).map((loss) => h("div.quote.ask", null, `${loss.field}: ${loss.message}`))),
+    section("Answer to the agent", sentAnswer(record.answer)),
+    section("Not supported by the agent", (record.lost || []).map((loss) => h("div.quote.ask", null, `${loss.field}: ${loss.message}`))),
     section("Warnings", (record.warnings || []).map((warning) => h("div.quote.ask", null, warning))),
     section("Input", hasAny(input) ? json(input) : null),
     section("Data", hasAny(rest) ? json(rest) : null),
     h("h3", null, "Record"),
-    h("details", null, h("summary", null, "The whole journal line"), json(record)),
+    h("details", null, h("summary", null, "Full journal line"), json(record)),
   ].flat(Infinity);
 }
 
@@ -103,7 +103,7 @@ const table = (names, rows) => h("table", null,
   h("tbody", null, rows));
 
 export function sessions(page, more) {
-  if (page.sessions.length === 0) return empty("No sessions", "No session matches.");
+  if (page.sessions.length === 0) return empty("No sessions", "No session matches the filter.");
   return h("div.card.padded", null,
     table(["Session", "Agent", "Folder", "Last event", "Events", "Tools", "Denied"], page.sessions.map((one) => {
       const href = link("session", one.session_id, one.agent);
@@ -118,32 +118,32 @@ export function session({ session: one, events }, open) {
   return [
     h("div.card.block", null, h("h2", null, one.session_id),
       h("p", null, [one.agent, one.cwd, one.machine].filter(Boolean).join(" · ")),
-      facts([["Began", moment(one.first)], ["Last event", moment(one.last)], ["Events", count(one.events)],
+      facts([["Started", moment(one.first)], ["Last event", moment(one.last)], ["Events", count(one.events)],
         ["Denied", count(one.denials)], ["Tools", one.by_tool.map((tool) => `${tool.name} ${count(tool.count)}`).join(", ")]])),
     h("div.card.list", { role: "listbox", "aria-label": "Events of this session" }, events.map((event) => row(event, open))),
   ];
 }
 
 export function insights(stats) {
-  if (stats.events === 0) return empty("Nothing to count yet", "No event matches in this time.");
+  if (stats.events === 0) return empty("No data yet", "No event matches in this period.");
   const tile = (name, value, kind = "plain-tile") => h(`div.tile.card.${kind}`, null, h("small", null, name), h("b", null, count(value)));
   return [
     h("div.tiles", null, tile("Events", stats.events), tile("Denied", stats.denials, "deny"), tile("Asked", stats.asks),
       tile("Sessions", stats.sessions), tile("Failures", stats.failures)),
     h("div.pair", null,
-      h("section.card.block", null, h("h2", null, "Denials over time"), h("p", null, "How often hooks said no"), overTime(stats.over_time)),
+      h("section.card.block", null, h("h2", null, "Denials over time"), h("p", null, "How often hooks denied an action"), overTime(stats.over_time)),
       h("section.card.block", null, h("h2", null, "Hook latency"), h("p", null, "The slowest hooks, by p95"), latency(stats.by_hook))),
     h("section.card.block", null, h("h2", null, "Agents"), table(["Agent", "Events", "Denied", "Asked", "Failures", "p50", "p95", "p99"],
       stats.by_agent.map((one) => h("tr", null, h("td.line", null, one.agent), [one.events, one.denials, one.asks, one.failures].map((value) => cell(count(value))),
         ["p50", "p95", "p99"].map((rank) => cell(duration(one.duration_ms[rank]))))))),
-    h("section.card.block", null, h("h2", null, "Hooks"), table(["Hook", "Agent", "Runs", "Denied", "Troubles", "p50", "p95", "p99"],
+    h("section.card.block", null, h("h2", null, "Hooks"), table(["Hook", "Agent", "Runs", "Denied", "Failures", "p50", "p95", "p99"],
       stats.by_hook.map((one) => h("tr", { title: one.manifest }, h("td.line", null, one.hook), h("td.line", null, one.agent), [one.runs, one.denials, one.troubles].map((value) => cell(count(value))),
         ["p50", "p95", "p99"].map((rank) => cell(duration(one.duration_ms[rank]))))))),
   ];
 }
 
 export function keys() {
-  const lines = [["j / k, ↓ / ↑", "next, previous event"], ["Enter", "open it"], ["Esc", "close"], ["/", "search"], ["d", "only denied, or all"],
-    ["p", "pause, resume"], ["1 2 3", "timeline, sessions, insights"], ["t", "light, dark"], ["?", "this"]];
+  const lines = [["j / k, ↓ / ↑", "next, previous event"], ["Enter", "open event"], ["Esc", "close"], ["/", "search"], ["d", "denied only, or all"],
+    ["p", "pause or resume"], ["1 2 3", "timeline, sessions, insights"], ["t", "light or dark"], ["?", "keyboard shortcuts"]];
   return h("table", null, h("tbody", null, lines.map(([key, text]) => h("tr", null, h("td", null, h("kbd", null, key)), h("td", null, text)))));
 }

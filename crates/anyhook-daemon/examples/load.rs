@@ -20,8 +20,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhook_daemon::{AgentName, Config, Daemon, HookHost, HookReply, HookRequest};
-use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record};
+use anyhook_daemon::{
+    AgentName, Daemon, DaemonConfig, HookHost, HookReply, HookRequest, PreparedCall,
+};
+use anyhook_model::{Answer, Decision, HookEvent, HookResponse, HookRun, Record};
 use anyhook_store::{EventRow, SqliteStore, Store};
 use serde_json::json;
 
@@ -40,14 +42,30 @@ impl HookHost for Host {
         }]
     }
 
-    fn handle(&self, _: HookRequest) -> HookReply {
+    fn prepare(self: Arc<Self>, _: HookRequest) -> Box<dyn PreparedCall> {
+        Box::new(Call(self.response.decision))
+    }
+}
+
+struct Call(Option<Decision>);
+
+impl PreparedCall for Call {
+    fn is_quiet(&self) -> bool {
+        false
+    }
+
+    fn undecoded(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn run(self: Box<Self>) -> HookReply {
         HookReply {
             answer: Answer {
                 stdout: "{}".to_owned(),
                 ..Answer::default()
             },
-            response: self.response.clone(),
-            ..HookReply::default()
+            decision: self.0,
+            record: None,
         }
     }
 }
@@ -64,7 +82,7 @@ fn main() {
     let requests: usize = std::env::args()
         .nth(1)
         .map_or(20_000, |count| count.parse().unwrap());
-    // As Claude Code says it.
+    // As Claude Code sends it.
     let body = json!({"session_id": "s", "transcript_path": "/t.jsonl", "cwd": "/",
         "permission_mode": "default", "hook_event_name": "PreToolUse", "tool_name": "Bash",
         "tool_input": {"command": "ls -la", "description": "list"}, "tool_use_id": "toolu_1"})
@@ -150,14 +168,14 @@ impl Serving {
         Self::run(Command::new(program).arg(target.name()))
     }
 
-    /// The first line that it says is a JSON object with its `url`.
+    /// The first line of its output is a JSON object with its `url`.
     fn run(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         out.read_line(&mut line).unwrap();
-        let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-        let url = said["url"].as_str().unwrap();
+        let output: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let url = output["url"].as_str().unwrap();
         let address = url.trim_start_matches("http://").parse().unwrap();
         Self { child, address }
     }
@@ -207,7 +225,7 @@ impl Real {
         }
     }
 
-    /// Waits until the store holds every event that was answered; says how long that took.
+    /// Waits until the store holds every event that was answered; returns how long that took.
     fn settle(&self) -> f64 {
         let begun = Instant::now();
         loop {
@@ -249,7 +267,7 @@ impl Real {
     }
 }
 
-/// What this program serves when it is told to.
+/// The daemon that this program can run.
 #[derive(Clone, Copy)]
 enum Target {
     Bare,
@@ -309,7 +327,7 @@ fn daemon(response: HookResponse) {
     let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
     // Who ends this process does not wait until it has cleaned up.
     std::fs::remove_dir_all(dir.path()).unwrap();
-    let mut config = Config::new("token-of-the-measuring-program");
+    let mut config = DaemonConfig::new("token-of-the-measuring-program");
     config.listen = ([127, 0, 0, 1], 0).into();
     let daemon = Daemon::bind(config, store, Arc::new(Host { response })).unwrap();
     say(daemon.local_addr());
@@ -458,15 +476,15 @@ fn inserts() -> (f64, f64) {
             for row in batch {
                 event
                     .execute(rusqlite::params![
-                        row.id,
-                        row.time_us,
-                        row.kind,
-                        row.agent,
-                        row.event,
-                        row.unified,
-                        row.session_id,
-                        row.tool,
-                        row.duration_ms,
+                        row.summary.id,
+                        row.summary.time_us,
+                        row.summary.kind,
+                        row.summary.agent,
+                        row.summary.event,
+                        row.summary.unified,
+                        row.summary.session_id,
+                        row.summary.tool,
+                        row.summary.duration_ms,
                         row.bytes(),
                         row.text,
                         row.body

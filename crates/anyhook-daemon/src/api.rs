@@ -1,6 +1,8 @@
-//! What can be asked: events, one event, sessions, one session, statistics, metrics.
+//! Read-only routes: events, one event, sessions, one session, statistics, metrics.
 
-use anyhook_store::{EventFilter, Page, PageQuery, StoreError};
+use std::time::Duration;
+
+use anyhook_store::{EventDetail, EventFilter, Page, PageQuery, StoreError};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
@@ -9,125 +11,136 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::refusal::Refusal;
 
-pub(crate) type Asked<T> = Result<Query<T>, QueryRejection>;
+const METRICS_STORE_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(crate) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Params {
+pub(crate) struct EventParams {
     agent: Option<String>,
     session: Option<String>,
     event: Option<String>,
     decision: Option<String>,
     tool: Option<String>,
     machine: Option<String>,
+    user_id: Option<String>,
+    project_id: Option<String>,
+    workflow_id: Option<String>,
     since: Option<String>,
     until: Option<String>,
     text: Option<String>,
     cursor: Option<String>,
     limit: Option<usize>,
     buckets: Option<usize>,
-    /// For a stream: events after this `seq`.
+    /// Streams only: events after this `seq`.
     pub after: Option<i64>,
 }
 
-impl Params {
-    pub fn of(asked: Asked<Self>) -> Result<Self, Refusal> {
-        asked
+impl EventParams {
+    pub(crate) fn from_query(query: QueryResult<Self>) -> Result<Self, ApiError> {
+        query
             .map(|Query(params)| params)
-            .map_err(|error| Refusal::bad("query", error.body_text()))
+            .map_err(|error| ApiError::bad_request("query", error.body_text()))
     }
 
-    pub fn filter(&self, app: &App) -> Result<EventFilter, Refusal> {
-        let full = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        if let Some(decision) = full(&self.decision)
+    pub(crate) fn filter(&self, app: &App) -> Result<EventFilter, ApiError> {
+        let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let time = |text| {
+            let text = non_empty(text);
+            text.map(|text| parse_time(&text)).transpose()
+        };
+        if let Some(decision) = non_empty(&self.decision)
             && !matches!(decision.as_str(), "allow" | "ask" | "deny" | "none")
         {
-            return Err(Refusal::bad(
+            return Err(ApiError::bad_request(
                 "decision",
-                format!("`{decision}` is no decision: allow, ask, deny or none"),
+                format!("unknown decision `{decision}`; use allow, ask, deny or none"),
             ));
         }
         Ok(EventFilter {
-            agent: full(&self.agent)
+            agent: non_empty(&self.agent)
                 .map(|name| app.slug(&name).map_or(name.clone(), str::to_owned)),
-            session: full(&self.session),
-            event: full(&self.event),
-            decision: full(&self.decision),
-            tool: full(&self.tool),
-            machine: full(&self.machine),
-            since_us: full(&self.since).map(|text| moment(&text)).transpose()?,
-            until_us: full(&self.until).map(|text| moment(&text)).transpose()?,
-            text: full(&self.text),
+            session: non_empty(&self.session),
+            event: non_empty(&self.event),
+            decision: non_empty(&self.decision),
+            tool: non_empty(&self.tool),
+            machine: non_empty(&self.machine),
+            user_id: non_empty(&self.user_id),
+            project_id: non_empty(&self.project_id),
+            workflow_id: non_empty(&self.workflow_id),
+            since_us: time(&self.since)?,
+            until_us: time(&self.until)?,
+            text: non_empty(&self.text),
         })
     }
 
-    fn page(&self, app: &App) -> Result<PageQuery, Refusal> {
+    fn page(&self, app: &App) -> Result<PageQuery, ApiError> {
         let cursor = self.cursor.as_deref().filter(|text| !text.is_empty());
         Ok(PageQuery {
             filter: self.filter(app)?,
             cursor: cursor
                 .map(str::parse)
                 .transpose()
-                .map_err(|error: StoreError| Refusal::bad("cursor", error.to_string()))?,
+                .map_err(|error: StoreError| ApiError::bad_request("cursor", error.to_string()))?,
             limit: self.limit.unwrap_or_default(),
         })
     }
 }
 
-fn moment(text: &str) -> Result<i64, Refusal> {
-    anyhook_store::moment(text).ok_or_else(|| {
-        Refusal::bad(
+fn parse_time(text: &str) -> Result<i64, ApiError> {
+    anyhook_store::parse_time_or_age(text).ok_or_else(|| {
+        ApiError::bad_request(
             "time",
             format!(
-                "`{}` is no time: write 2026-02-23T10:15:30Z, or 15m, 2h, 7d for so long ago",
+                "invalid time `{}`; use 2026-02-23T10:15:30Z, or an age such as 15m, 2h or 7d",
                 text.chars().take(60).collect::<String>()
             ),
         )
     })
 }
 
-fn listed<T: serde::Serialize>(name: &str, page: Page<T>) -> Json<serde_json::Value> {
+fn page_body<T: serde::Serialize>(name: &str, page: Page<T>) -> Json<serde_json::Value> {
     Json(json!({ name: page.items, "next": page.next }))
 }
 
 pub(crate) async fn events(
     State(app): State<App>,
-    asked: Asked<Params>,
-) -> Result<Json<serde_json::Value>, Refusal> {
-    let query = Params::of(asked)?.page(&app)?;
-    let page = app.ask(move |store| store.events(&query)).await?;
-    Ok(listed("events", page))
+    params: QueryResult<EventParams>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let query = EventParams::from_query(params)?.page(&app)?;
+    let page = app.query_store(move |store| store.events(&query)).await?;
+    Ok(page_body("events", page))
 }
 
 pub(crate) async fn event(
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Response, Refusal> {
-    match app.ask(move |store| store.event(&id)).await? {
-        Some(event) => Ok(Json(event).into_response()),
-        None => Err(Refusal::not_found("no event has this id")),
-    }
+) -> Result<Json<EventDetail>, ApiError> {
+    let found = app.query_store(move |store| store.event(&id)).await?;
+    let missing = || ApiError::not_found("there is no event with this id");
+    found.map(Json).ok_or_else(missing)
 }
 
 pub(crate) async fn sessions(
     State(app): State<App>,
-    asked: Asked<Params>,
-) -> Result<Json<serde_json::Value>, Refusal> {
-    let query = Params::of(asked)?.page(&app)?;
-    let page = app.ask(move |store| store.sessions(&query)).await?;
-    Ok(listed("sessions", page))
+    params: QueryResult<EventParams>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let query = EventParams::from_query(params)?.page(&app)?;
+    let page = app.query_store(move |store| store.sessions(&query)).await?;
+    Ok(page_body("sessions", page))
 }
 
 pub(crate) async fn session(
     State(app): State<App>,
     Path(id): Path<String>,
-    asked: Asked<Params>,
-) -> Result<Response, Refusal> {
-    let mut query = Params::of(asked)?.page(&app)?;
+    params: QueryResult<EventParams>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let mut query = EventParams::from_query(params)?.page(&app)?;
     let found = app
-        .ask(move |store| {
+        .query_store(move |store| {
             let Some(session) = store.session(&id, query.filter.agent.as_deref())? else {
                 return Ok(None);
             };
@@ -136,28 +149,32 @@ pub(crate) async fn session(
             Ok(Some((session, store.events(&query)?)))
         })
         .await?;
-    match found {
-        Some((session, page)) => {
-            let body = json!({"session": session, "events": page.items, "next": page.next});
-            Ok(Json(body).into_response())
-        }
-        None => Err(Refusal::not_found("no session has this id")),
-    }
+    let missing = || ApiError::not_found("there is no session with this id");
+    let (session, page) = found.ok_or_else(missing)?;
+    let body = json!({"session": session, "events": page.items, "next": page.next});
+    Ok(Json(body))
 }
 
 pub(crate) async fn stats(
     State(app): State<App>,
-    asked: Asked<Params>,
-) -> Result<Response, Refusal> {
-    let params = Params::of(asked)?;
+    params: QueryResult<EventParams>,
+) -> Result<Response, ApiError> {
+    let params = EventParams::from_query(params)?;
     let filter = params.filter(&app)?;
     let buckets = params.buckets.unwrap_or(60);
-    let stats = app.ask(move |store| store.stats(&filter, buckets)).await?;
+    // Counts every event that the filter leaves.
+    let limit = app.config.limits.store_timeout * 4;
+    let stats = app
+        .query_store_within(limit, move |store| store.stats(&filter, buckets))
+        .await?;
     Ok(Json(stats).into_response())
 }
 
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
-    let last = app.ask(|store| store.last_seq()).await?;
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    // The other numbers are wanted most when the store does not answer.
+    let limit = METRICS_STORE_TIMEOUT.min(app.config.limits.store_timeout);
+    let last = app.query_store_within(limit, |store| store.last_seq());
+    let last = last.await.ok();
     let kind = (CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
     Ok(([kind], app.metrics.render(last)).into_response())
 }

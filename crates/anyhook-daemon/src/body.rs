@@ -1,89 +1,86 @@
-//! Taking a body in: of the right type, not too large, not too slow.
+//! Reads request bodies: of an accepted type, up to a size limit, within a time limit.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{Request, StatusCode};
+use axum::http::{HeaderMap, HeaderName, Request, StatusCode};
 use serde_json::Value;
 
-use crate::config::Limits;
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
+use crate::config::DaemonLimits;
 
-/// What a body says that it is.
+/// The format of a body, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BodyFormat {
     Json,
     /// One JSON value per line.
     Lines,
 }
 
-pub(crate) async fn read(
+pub(crate) async fn read_body(
     request: Request<Body>,
-    limits: &Limits,
-) -> Result<(Kind, Bytes), Refusal> {
+    limits: &DaemonLimits,
+) -> Result<(BodyFormat, Bytes), ApiError> {
     let (parts, body) = request.into_parts();
-    let kind = kind(&parts)?;
+    let format = body_format(&parts)?;
     let too_large = || {
-        Refusal::new(
+        ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
-            format!("a body may have {} bytes", limits.body_bytes),
+            format!("the body is larger than {} bytes", limits.body_bytes),
         )
     };
-    // Said before it is read: nobody sends a gigabyte to hear no.
-    let announced = parts
-        .headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limits.body_bytes as u64) {
+    // Checked before reading: a client should not send a gigabyte to be rejected.
+    let announced_length = header_text(&parts.headers, &CONTENT_LENGTH);
+    let announced_length = announced_length.and_then(|text| text.parse::<u64>().ok());
+    if announced_length.is_some_and(|length| length > limits.body_bytes as u64) {
         return Err(too_large());
     }
     match tokio::time::timeout(limits.body_timeout, to_bytes(body, limits.body_bytes)).await {
-        Ok(Ok(bytes)) => Ok((kind, bytes)),
+        Ok(Ok(bytes)) => Ok((format, bytes)),
         Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(Refusal::new(
+        Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
             "too_slow",
-            "the body did not come in time",
+            "reading the body timed out",
         )),
     }
 }
 
-pub(crate) async fn json(request: Request<Body>, limits: &Limits) -> Result<Value, Refusal> {
-    parse(&json_bytes(request, limits).await?)
-}
-
-/// A body that says it is JSON; nobody has looked yet.
-pub(crate) async fn json_bytes(request: Request<Body>, limits: &Limits) -> Result<Bytes, Refusal> {
-    let (kind, bytes) = read(request, limits).await?;
-    if kind != Kind::Json {
+/// A body with the content type of JSON, not parsed yet.
+pub(crate) async fn read_json_bytes(
+    request: Request<Body>,
+    limits: &DaemonLimits,
+) -> Result<Bytes, ApiError> {
+    let (format, bytes) = read_body(request, limits).await?;
+    if format != BodyFormat::Json {
         return Err(wrong_type());
     }
     Ok(bytes)
 }
 
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
+pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(bytes)
-        .map_err(|error| Refusal::bad("json", format!("the body is not JSON: {error}")))
+        .map_err(|error| ApiError::bad_request("json", format!("the body is not JSON: {error}")))
 }
 
-/// A page cannot send these types to another origin without asking first.
-fn kind(parts: &Parts) -> Result<Kind, Refusal> {
-    let value = parts
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+/// Browsers send these types to another origin only after a preflight request.
+fn body_format(parts: &Parts) -> Result<BodyFormat, ApiError> {
+    let value = header_text(&parts.headers, &CONTENT_TYPE).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     match essence.to_ascii_lowercase().as_str() {
-        "application/json" => Ok(Kind::Json),
-        "application/x-ndjson" | "application/jsonl" => Ok(Kind::Lines),
+        "application/json" => Ok(BodyFormat::Json),
+        "application/x-ndjson" | "application/jsonl" => Ok(BodyFormat::Lines),
         _ => Err(wrong_type()),
     }
 }
 
-fn wrong_type() -> Refusal {
-    Refusal::new(
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn wrong_type() -> ApiError {
+    ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "content_type",
         "send `content-type: application/json`",

@@ -1,9 +1,9 @@
-//! Who is let in: the caller's `Host`, its `Origin`, and its token.
+//! Request checks: the caller's `Host`, its `Origin` and its token.
 //!
 //! A page in the user's browser can reach a loopback port. It cannot choose the
-//! `Host` that the browser sends (so a rebound name is seen), nor leave out its
-//! `Origin`, nor send JSON to another origin without asking first, which is never
-//! granted here.
+//! `Host` that the browser sends (so DNS rebinding is noticed), nor leave out its
+//! `Origin`, nor send JSON to another origin without a preflight request, which is
+//! never granted here.
 
 use std::net::IpAddr;
 
@@ -11,66 +11,91 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, Method, StatusCode};
 
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::refusal::Refusal;
+use crate::body::header_text;
+use crate::challenge::{self, SignedCall};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// What a route asks of its caller.
+/// What a route requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The shell of the page: holds nothing, open to all.
+    /// Nothing: the page's own files, which hold no data, and the challenge.
     Open,
-    /// Open on loopback, a token elsewhere.
+    /// Nothing on loopback, the token elsewhere.
     Local,
-    /// As [`Access::Local`], unless the daemon asks for the token everywhere,
-    /// or a browser is calling.
+    /// As [`Access::Local`], but the token if the daemon is configured to require it or a
+    /// browser is calling.
     Hook,
-    /// A token, everywhere.
+    /// The token.
     Token,
 }
 
-pub(crate) fn check(app: &App, access: Access, parts: &Parts) -> Result<(), Refusal> {
-    let host = host_of(parts)?;
+/// How a request reached the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Network,
+    /// By the socket, from a process of the daemon's own user, who could read the token too.
+    SameUser,
+}
+
+/// Also returns what the sender of a signed call has proven.
+pub(crate) fn check(
+    app: &App,
+    access: Access,
+    peer: Peer,
+    parts: &Parts,
+) -> Result<Option<SignedCall>, ApiError> {
+    let host = host_header(parts)?;
     if !host_allowed(app, &host.name) {
-        return Err(Refusal::forbidden(
+        let name = host.name;
+        return Err(ApiError::forbidden(
             "host",
-            format!(
-                "this daemon does not answer to the name `{}`; start it with that name allowed if it is yours",
-                host.name
-            ),
+            format!("unknown host name `{name}`; if it is yours, use `--allow-host {name}`"),
         ));
     }
     let browser = check_browser(access, parts, &host)?;
+    if access == Access::Hook
+        && let Some(signed) = challenge::signed_call(app, parts)?
+    {
+        return Ok(Some(signed));
+    }
     let needed = match access {
+        _ if peer == Peer::SameUser => false,
         Access::Open => false,
-        Access::Local => !app.loopback,
-        Access::Hook => !app.loopback || app.require_token || browser,
+        Access::Local => !app.config.is_loopback(),
+        Access::Hook => !app.config.is_loopback() || app.config.require_token || browser,
         Access::Token => true,
     };
-    if needed && !bearer(parts).is_some_and(|key| app.keys.fits(key)) {
-        return Err(Refusal::new(
+    if needed && !bearer_token(parts).is_some_and(|key| app.access_keys.accepts(key)) {
+        return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "token",
-            "this needs the daemon's token: `Authorization: Bearer …`",
+            "the daemon's token is missing or wrong; send `Authorization: Bearer <TOKEN>`",
         ));
     }
-    Ok(())
+    Ok(None)
 }
 
-/// Whether a browser made this request for a page of ours; refuses those of others.
-fn check_browser(access: Access, parts: &Parts, host: &Host) -> Result<bool, Refusal> {
+/// Whether a browser made this request for the daemon's own page; rejects other pages.
+fn check_browser(access: Access, parts: &Parts, host: &HostHeader) -> Result<bool, ApiError> {
     let header = |name: &HeaderName| {
         parts
             .headers
             .get(name)
             .map(|value| value.to_str().unwrap_or("?"))
     };
-    let foreign = || Refusal::forbidden("origin", "a page of another origin has no business here");
+    let foreign_origin = || {
+        ApiError::forbidden(
+            "origin",
+            "requests from pages of another origin are not allowed",
+        )
+    };
     let mut browser = false;
     if parts.headers.get_all(ORIGIN).iter().count() > 1 {
-        return Err(foreign());
+        return Err(foreign_origin());
     }
     if let Some(origin) = header(&ORIGIN) {
         let own = origin
@@ -78,7 +103,7 @@ fn check_browser(access: Access, parts: &Parts, host: &Host) -> Result<bool, Ref
             .or_else(|| origin.strip_prefix("https://"))
             .is_some_and(|rest| rest.eq_ignore_ascii_case(&host.full));
         if !own {
-            return Err(foreign());
+            return Err(foreign_origin());
         }
         browser = true;
     }
@@ -87,54 +112,59 @@ fn check_browser(access: Access, parts: &Parts, host: &Host) -> Result<bool, Ref
             && parts.method == Method::GET
             && header(&FETCH_MODE) == Some("navigate");
         if !matches!(site, "same-origin" | "none") && !navigates {
-            return Err(foreign());
+            return Err(foreign_origin());
         }
         browser = true;
     }
     Ok(browser)
 }
 
-struct Host {
+struct HostHeader {
     /// As it was sent, with its port.
     full: String,
+    /// In lower case, without its port.
     name: String,
 }
 
-fn host_of(parts: &Parts) -> Result<Host, Refusal> {
+fn host_header(parts: &Parts) -> Result<HostHeader, ApiError> {
     let mut sent = parts.headers.get_all(HOST).iter();
     let (Some(value), None) = (sent.next(), sent.next()) else {
-        return Err(Refusal::bad("host", "exactly one `Host` header is needed"));
+        return Err(ApiError::bad_request(
+            "host",
+            "send exactly one `Host` header",
+        ));
     };
-    let wrong = || Refusal::bad("host", "the `Host` header cannot be read");
-    let full = value.to_str().map_err(|_| wrong())?.to_owned();
-    let authority: axum::http::uri::Authority = full.parse().map_err(|_| wrong())?;
+    let invalid = || ApiError::bad_request("host", "the `Host` header is invalid");
+    let full = value.to_str().map_err(|_| invalid())?.to_owned();
+    let authority: axum::http::uri::Authority = full.parse().map_err(|_| invalid())?;
     if full.contains('@') {
-        return Err(wrong());
+        return Err(invalid());
     }
-    // `GET http://other/ HTTP/1.1` names a host too, and both must agree.
+    // `GET http://other/ HTTP/1.1` names a host too; both must be the same.
     if let Some(named) = parts.uri.authority()
         && !named.as_str().eq_ignore_ascii_case(&full)
     {
-        return Err(wrong());
+        return Err(invalid());
     }
     let name = authority.host().to_ascii_lowercase();
-    Ok(Host { full, name })
+    Ok(HostHeader { full, name })
 }
 
 fn host_allowed(app: &App, name: &str) -> bool {
-    if name == "localhost" || app.hosts.iter().any(|host| host.eq_ignore_ascii_case(name)) {
+    let is_name = |host: &String| host.eq_ignore_ascii_case(name);
+    if name == "localhost" || app.config.hosts.iter().any(is_name) {
         return true;
     }
-    // A rebound name is never an address, so off loopback any address will do.
+    // DNS rebinding needs a name, so a daemon that is not on loopback accepts any address.
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {
-        Ok(address) => !app.loopback || address.is_loopback(),
+        Ok(address) => !app.config.is_loopback() || address.is_loopback(),
         Err(_) => false,
     }
 }
 
-fn bearer(parts: &Parts) -> Option<&str> {
-    let value = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
+fn bearer_token(parts: &Parts) -> Option<&str> {
+    let value = header_text(&parts.headers, &AUTHORIZATION)?;
     let (scheme, key) = value.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")

@@ -1,9 +1,14 @@
-//! `POST /hooks/{agent}`: an agent calls, hooks run, the agent is answered.
+//! `POST /hooks/{agent}`: reads an agent's call, has its hooks run, sends the answer.
+//!
+//! Renders no answer: what the host returns, and has recorded, is sent unchanged.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use anyhook_util::challenge::AnswerContent;
+use anyhook_util::hash::sha256;
+use anyhook_util::{headers, percent};
 use axum::body::Body;
 use axum::extract::{Path, Query, State};
 use axum::http::header::CONTENT_TYPE;
@@ -12,305 +17,339 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::body;
-use crate::host::{HookReply, HookRequest};
-use crate::refusal::Refusal;
-use crate::tail;
-use crate::wrapper::{self, Form};
+use crate::body::{self, header_text};
+use crate::challenge::{self, PROOF_HEADER, SignedCall};
+use crate::guard::Peer;
+use crate::host::{FailureReply, HookReply, HookRequest, PreparedCall};
+use crate::journal_ingest::{self, WakeReason};
+use crate::slots::folder_hint;
+use crate::wrapped::{WrappedCall, WrappedForm};
 
 /// The exit code that a dispatcher should end with.
-pub const EXIT_HEADER: HeaderName = HeaderName::from_static("x-anyhook-exit-code");
+pub const EXIT_HEADER: HeaderName = HeaderName::from_static(headers::EXIT_CODE);
 /// What a dispatcher should write to its standard error, percent-encoded UTF-8.
-pub const STDERR_HEADER: HeaderName = HeaderName::from_static("x-anyhook-stderr");
+pub const STDERR_HEADER: HeaderName = HeaderName::from_static(headers::STDERR);
 
 /// Where a dispatcher was started, percent-encoded UTF-8.
-pub const CWD_HEADER: HeaderName = HeaderName::from_static("x-anyhook-cwd");
-/// `1`: a dispatcher knows that nobody can be asked.
-pub const UNATTENDED_HEADER: HeaderName = HeaderName::from_static("x-anyhook-unattended");
+pub const CWD_HEADER: HeaderName = HeaderName::from_static(headers::CWD);
+/// `1`: a dispatcher knows that no user can be asked.
+pub const UNATTENDED_HEADER: HeaderName = HeaderName::from_static(headers::UNATTENDED);
 
-/// Some clients give up on lines of 64 KiB, and encoding may triple the text.
-const STDERR_LIMIT: usize = 16 * 1024;
+/// The agent's entry that started a dispatcher, percent-encoded UTF-8.
+const ENTRY_HEADER: HeaderName = HeaderName::from_static(headers::ENTRY);
+
+/// The project folders in a dispatcher's environment, percent-encoded UTF-8, separated by
+/// commas.
+pub const PROJECTS_HEADER: HeaderName = HeaderName::from_static(headers::PROJECTS);
+
+/// Some clients reject header lines of 64 KiB, and encoding may triple the text.
+const MAX_STDERR_BYTES: usize = 16 * 1024;
+/// Beyond the timeouts of a call's hooks, for everything else that the call does.
+const TIME_LIMIT_MARGIN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Params {
+pub(crate) struct HookParams {
     event: Option<String>,
 }
 
 pub(crate) async fn post(
     State(app): State<App>,
     Path(name): Path<String>,
-    Query(params): Query<Params>,
+    Query(params): Query<HookParams>,
     request: Request<Body>,
-) -> Result<Response, Refusal> {
-    call(&app, &name, params.event, request).await
+) -> Result<Response, ApiError> {
+    answer_call(&app, &name, params.event, request).await
 }
 
-/// `name` is an agent's, as the caller spells it; `event` is for those whose
-/// payload does not say it.
-pub(crate) async fn call(
+/// `name` is the agent as the caller spells it; `event` is for agents whose payload does
+/// not contain it.
+pub(crate) async fn answer_call(
     app: &App,
     name: &str,
     event: Option<String>,
     request: Request<Body>,
-) -> Result<Response, Refusal> {
-    let begun = Instant::now();
-    let slug = app.slug(name).map(str::to_owned).ok_or_else(|| {
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let agent = known_agent(app, name)?;
+    let headers = request.headers();
+    let cwd = header_text(headers, &CWD_HEADER).and_then(percent::decode);
+    let unattended = header_text(headers, &UNATTENDED_HEADER).is_some_and(|value| value != "0");
+    let entry = header_text(headers, &ENTRY_HEADER).and_then(percent::decode);
+    let projects = header_text(headers, &PROJECTS_HEADER).map(decode_list);
+    let signed = request.extensions().get::<SignedCall>().cloned();
+    let can_fall_back = signed.is_some() || request.extensions().get::<Peer>().is_some();
+    let bytes = body::read_json_bytes(request, &app.config.limits).await?;
+    if let Some(signed) = &signed {
+        check_hash(signed, &bytes)?;
+    }
+    let request = HookRequest {
+        agent,
+        cwd,
+        projects: projects.unwrap_or_default(),
+        unattended,
+        // A dispatcher of anyhook's own leaves it to the agent where that can.
+        must_not_ask: unattended && !can_fall_back,
+        entry,
+        ..HookRequest::default()
+    };
+    let request = match wrapped_call(&bytes)? {
+        Some(wrapped) => unwrapped(app, name, request, wrapped)?,
+        None => HookRequest {
+            event,
+            payload: bytes.into(),
+            ..request
+        },
+    };
+    let agent = request.agent.clone();
+    let reply = run_hooks(app, request, can_fall_back).await?;
+    let decision = reply.decision.map_or("none", |it| it.as_str());
+    app.metrics
+        .record_hook_call(&agent, decision, started.elapsed());
+    match signed.zip(app.access_keys.token()) {
+        Some((signed, token)) => signed_response(reply, &signed, token),
+        None => Ok(response(reply)),
+    }
+}
+
+fn decode_list(text: &str) -> Vec<String> {
+    text.split(',').filter_map(percent::decode).collect()
+}
+
+fn check_hash(signed: &SignedCall, body: &[u8]) -> Result<(), ApiError> {
+    if sha256(body) == signed.body_sha256 {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "proof",
+        "the body is not the one that its sender has signed",
+    ))
+}
+
+/// An answer with a proof that it is this daemon's answer to this call.
+fn signed_response(
+    reply: HookReply,
+    signed: &SignedCall,
+    token: &str,
+) -> Result<Response, ApiError> {
+    let stdout = reply.answer.stdout.clone();
+    let mut response = response(reply);
+    let headers = response.headers();
+    let content = AnswerContent {
+        exit: header_text(headers, &EXIT_HEADER).unwrap_or_default(),
+        stderr: header_text(headers, &STDERR_HEADER).unwrap_or_default(),
+        body: stdout.as_bytes(),
+    };
+    let proof = challenge::header_value(&signed.nonces.answer_proof(token, &content))?;
+    response.headers_mut().insert(PROOF_HEADER, proof);
+    Ok(response)
+}
+
+fn known_agent(app: &App, name: &str) -> Result<String, ApiError> {
+    app.slug(name).map(str::to_owned).ok_or_else(|| {
         let mut known: Vec<_> = app.agents.keys().map(String::as_str).collect();
         known.sort_unstable();
-        Refusal::new(
+        ApiError::new(
             StatusCode::NOT_FOUND,
             "agent",
             format!(
-                "no agent is called `{}`; known are {}",
+                "unknown agent `{}`; known agents: {}",
                 name.chars().take(60).collect::<String>(),
                 known.join(", ")
             ),
         )
-    })?;
-    let caller = Caller::of(request.headers());
-    let bytes = body::json_bytes(request, &app.limits).await?;
-    let is_plain = is_plain(&bytes);
-    let call = if !is_plain && is_wrapped(&bytes)? {
-        wrapped(app, slug, name, &bytes)?
-    } else {
-        Call {
-            request: HookRequest {
-                agent: slug,
-                event,
-                payload: bytes.into(),
-                ..HookRequest::default()
-            },
-            form: None,
-            is_read: !is_plain,
-        }
-    };
-    call.of(caller).answer(app, begun).await
-}
-
-/// What a dispatcher says of itself.
-struct Caller {
-    cwd: Option<String>,
-    unattended: bool,
-}
-
-impl Caller {
-    fn of(headers: &HeaderMap) -> Self {
-        let text = |name| {
-            let value: Option<&HeaderValue> = headers.get(name);
-            value.and_then(|value| value.to_str().ok())
-        };
-        Self {
-            cwd: text(CWD_HEADER).and_then(percent_decoded),
-            unattended: text(UNATTENDED_HEADER).is_some_and(|value| value != "0"),
-        }
-    }
-}
-
-/// Whether a body can only be a native payload, if it is JSON.
-fn is_plain(bytes: &[u8]) -> bool {
-    let has_key = |text: &str| text.contains("input_data") || text.contains('\\');
-    bytes.trim_ascii_start().first() == Some(&b'{')
-        && std::str::from_utf8(bytes).is_ok_and(|text| !has_key(text))
-}
-
-/// Whether a body is the seed's wrapper, by its keys alone: a native payload is
-/// read once, by its adapter.
-fn is_wrapped(bytes: &[u8]) -> Result<bool, Refusal> {
-    #[derive(Deserialize)]
-    struct Keys {
-        hook_type: Option<IgnoredAny>,
-        input_data: Option<IgnoredAny>,
-    }
-    // A list would read as a struct, too; and what is skipped is not looked at, so
-    // whether it is text is asked here.
-    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
-    if is_object
-        && let Ok(text) = std::str::from_utf8(bytes)
-        && let Ok(keys) = serde_json::from_str::<Keys>(text)
-    {
-        return Ok(keys.hook_type.is_some() && keys.input_data.is_some());
-    }
-    match body::parse(bytes)? {
-        Value::Object(body) => {
-            Ok(body.contains_key("hook_type") && body.contains_key("input_data"))
-        }
-        _ => Err(Refusal::bad("shape", "the body must be a JSON object")),
-    }
-}
-
-fn wrapped(app: &App, slug: String, name: &str, bytes: &[u8]) -> Result<Call, Refusal> {
-    let Value::Object(body) = body::parse(bytes)? else {
-        return Err(Refusal::bad("shape", "the body must be a JSON object"));
-    };
-    let Some(wrapped) = wrapper::unwrap(&body) else {
-        return Ok(Call::new(slug, None, &Value::Object(body), None));
-    };
-    if let Some(source) = &wrapped.source
-        && app.slug(source).is_some_and(|other| other != slug)
-    {
-        return Err(Refusal::bad(
-            "source",
-            format!("the body says source `{source}`, the path says `{name}`"),
-        ));
-    }
-    Ok(if let Some(form) = wrapper::form(&slug) {
-        let (event, payload) = form.native(wrapped);
-        Call::new(slug, Some(event), &payload, Some(form))
-    } else {
-        let payload = Value::Object(wrapped.input);
-        Call::new(slug, Some(wrapped.hook_type), &payload, None)
     })
 }
 
-struct Call {
+/// The body as a wrapped call; `None` for a native payload, which only its adapter parses.
+fn wrapped_call(bytes: &[u8]) -> Result<Option<WrappedCall>, ApiError> {
+    let is_object = bytes.trim_ascii_start().first() == Some(&b'{');
+    let text = std::str::from_utf8(bytes).ok().filter(|_| is_object);
+    // A JSON key can also be written with escapes: `hook\u005ftype`.
+    let may_be_wrapped = |text: &str| text.contains("hook_type") || text.contains("\\u00");
+    if text.is_some_and(|text| !may_be_wrapped(text)) {
+        return Ok(None);
+    }
+    match body::parse_json(bytes) {
+        Ok(Value::Object(body)) => Ok(WrappedCall::from_body(&body)),
+        // Adapters accept what a strict parser rejects, such as half a surrogate pair.
+        Err(error) => match text.map(serde_json::from_str::<WrapperKeys>) {
+            Some(Ok(keys)) if keys.hook_type.is_some() && keys.input_data.is_some() => Err(error),
+            _ => Ok(None),
+        },
+        // What is no object at all is rejected, unless the agent has an answer to that.
+        Ok(_) => Ok(None),
+    }
+}
+
+/// The keys of a wrapped call, in JSON whose values are not checked.
+#[derive(Deserialize)]
+struct WrapperKeys {
+    hook_type: Option<IgnoredAny>,
+    input_data: Option<IgnoredAny>,
+}
+
+fn not_an_object() -> ApiError {
+    ApiError::bad_request("shape", "the body must be a JSON object")
+}
+
+fn unwrapped(
+    app: &App,
+    name: &str,
     request: HookRequest,
-    form: Option<Form>,
-    /// The payload is known to be a JSON object.
-    is_read: bool,
+    wrapped: WrappedCall,
+) -> Result<HookRequest, ApiError> {
+    if let Some(source) = &wrapped.source
+        && app.slug(source).is_some_and(|other| other != request.agent)
+    {
+        return Err(ApiError::bad_request(
+            "source",
+            format!("the body has source `{source}`, but the path has `{name}`"),
+        ));
+    }
+    let form = WrappedForm::for_agent(&request.agent);
+    let (event, payload) = form.native_payload(wrapped);
+    Ok(HookRequest {
+        event: Some(event),
+        payload: payload.to_string().into_bytes(),
+        form: Some(form),
+        ..request
+    })
 }
 
-impl Call {
-    fn new(agent: String, event: Option<String>, payload: &Value, form: Option<Form>) -> Self {
-        Self {
-            request: HookRequest {
-                agent,
-                event,
-                payload: payload.to_string().into_bytes(),
-                ..HookRequest::default()
-            },
-            form,
-            is_read: true,
-        }
+/// `can_fall_back`: the caller runs the hooks itself if this fails.
+async fn run_hooks(
+    app: &App,
+    request: HookRequest,
+    can_fall_back: bool,
+) -> Result<HookReply, ApiError> {
+    if let Some(delay) =
+        journal_ingest::call_delay(app.metrics.grown_lag_bytes.load(Ordering::Relaxed))
+    {
+        tokio::time::sleep(delay).await;
     }
-
-    fn of(mut self, caller: Caller) -> Self {
-        self.request.cwd = caller.cwd;
-        self.request.unattended = caller.unattended;
-        self
-    }
-
-    async fn answer(self, app: &App, begun: Instant) -> Result<Response, Refusal> {
-        let agent = self.request.agent.clone();
-        let event = self.request.event.clone().unwrap_or_default();
-        let failed = || Refusal::internal("the hooks could not be run");
-        if let Some(pause) = tail::pause(app.metrics.behind.load(Ordering::Relaxed)) {
-            tokio::time::sleep(pause).await;
-        }
-        let reply = match at_once(app, self.request) {
-            Ok(reply) => reply,
-            Err(request) => {
-                if !self.is_read {
-                    is_wrapped(&request.payload)?;
-                }
-                let slots = app.hook_slots.clone();
-                let slot = slots.acquire_owned().await.map_err(|_| failed())?;
-                let shared = app.clone();
-                tokio::task::spawn_blocking(move || {
-                    // Held until the hooks have ended, even when the caller has hung up.
-                    let _slot = slot;
-                    let reply = shared.host.handle(request);
-                    keep(&shared, &reply);
-                    reply
-                })
-                .await
-                .map_err(|_| failed())?
+    // Most events run nothing, and then moving to another thread costs more than the work.
+    // A disk that hangs must not stop every serving thread, so one of them never does this.
+    let pending = match app.inline_slots.try_acquire() {
+        Ok(_slot) => {
+            let prepared = app.host.clone().prepare(request);
+            if prepared.is_quiet() {
+                return run_prepared(app, prepared);
             }
-        };
-        let decision = reply.response.decision.map_or("none", |it| it.as_str());
-        app.metrics.hooked(&agent, decision, begun.elapsed());
-        Ok(match self.form {
-            Some(form) => {
-                let told = form.told(&event, &reply);
-                let headers = headers(told.exit, &told.stderr);
-                (headers, axum::Json(told.body)).into_response()
-            }
-            None => native(reply),
-        })
-    }
-}
-
-/// Most events run nothing, and then another thread would cost more than the
-/// work. A disk that does not answer must not stop those who serve, so one of
-/// them never does this.
-fn at_once(app: &App, request: HookRequest) -> Result<HookReply, HookRequest> {
-    let Ok(_permit) = app.at_once.try_acquire() else {
-        return Err(request);
+            Ok(prepared)
+        }
+        Err(_) => Err(request),
     };
-    let reply = app.host.handle_at_once(request)?;
-    keep(app, &reply);
+    let (project, failure) = match &pending {
+        Ok(prepared) => (prepared.project().unwrap_or_default(), prepared.failure()),
+        Err(request) => (folder_hint(&request.payload), None),
+    };
+    let failure = failure.filter(|_| !can_fall_back);
+    let limit = app.config.limits.hook_start_timeout;
+    let waiting = app.hook_slots.acquire(project);
+    let Ok(slot) = tokio::time::timeout(limit, waiting).await else {
+        return not_run(failure, "too many calls are running").await;
+    };
+    let (started, start) = oneshot::channel();
+    let shared = app.clone();
+    let mut running = tokio::task::spawn_blocking(move || {
+        // Held until the hooks have ended, even when the caller has hung up.
+        let _slot = slot;
+        let prepared = pending.unwrap_or_else(|request| shared.host.clone().prepare(request));
+        let _ = started.send(prepared.time_limit());
+        run_prepared(&shared, prepared)
+    });
+    // A disk that hangs must not make the caller wait for ever, and hooks have timeouts. The
+    // thread cannot be ended; it keeps its slot.
+    let finished = match tokio::time::timeout(limit, start).await {
+        Err(_) => None,
+        Ok(Ok(Some(time_limit))) => {
+            let limit = time_limit.saturating_add(TIME_LIMIT_MARGIN);
+            tokio::time::timeout(limit, &mut running).await.ok()
+        }
+        Ok(_) => Some(running.await),
+    };
+    match finished {
+        Some(Ok(reply)) => reply,
+        Some(Err(_)) => Err(ApiError::internal("the hooks could not be run")),
+        None => not_run(failure, "finding or running the hooks took too long").await,
+    }
+}
+
+/// The answer to a call whose hooks did not run, or did not end.
+async fn not_run(failure: Option<FailureReply>, why: &'static str) -> Result<HookReply, ApiError> {
+    // Reads the managed policy.
+    let reply = tokio::task::spawn_blocking(move || failure.and_then(|failure| failure(why)));
+    let unavailable = || ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", why);
+    reply.await.ok().flatten().ok_or_else(unavailable)
+}
+
+fn run_prepared(app: &App, prepared: Box<dyn PreparedCall>) -> Result<HookReply, ApiError> {
+    if let Some(payload) = prepared.undecoded() {
+        check_object(payload)?;
+    }
+    let reply = prepared.run();
+    // The journal brings the event to the store; without one, it is stored here.
+    if app.config.journal.is_some() {
+        if let Some(wakeup) = app.journal_wakeup.get() {
+            // Fails if a wakeup is pending already.
+            let _ = wakeup.try_send(WakeReason::NewLines);
+        }
+    } else if let Some(record) = &reply.record {
+        match app.store.ingest(std::slice::from_ref(record)) {
+            Ok(done) => app.metrics.record_ingest(done),
+            Err(_) => app.metrics.record_store_failure(),
+        }
+    }
     Ok(reply)
 }
 
-/// The journal brings the event into the store; where there is none, we do.
-fn keep(app: &App, reply: &HookReply) {
-    if app.has_journal {
-        app.nudge.now();
-    } else if let Some(record) = &reply.record {
-        match app.store.ingest(std::slice::from_ref(record)) {
-            Ok(done) => app.metrics.ingested(done),
-            Err(_) => app.metrics.store_failed(),
-        }
+/// Rejects what is not JSON. A JSON object that an adapter does not understand gets the
+/// agent's own answer to that instead.
+fn check_object(payload: &[u8]) -> Result<(), ApiError> {
+    let text = std::str::from_utf8(payload).ok();
+    if text.is_some_and(|text| serde_json::from_str::<WrapperKeys>(text).is_ok()) {
+        return Ok(());
+    }
+    match body::parse_json(payload)? {
+        Value::Object(_) => Ok(()),
+        _ => Err(not_an_object()),
     }
 }
 
-/// Standard output, byte for byte.
-fn native(reply: HookReply) -> Response {
+/// Standard output as the body, byte for byte.
+fn response(reply: HookReply) -> Response {
     let answer = reply.answer;
     let is_json =
         answer.stdout.is_empty() || serde_json::from_str::<IgnoredAny>(&answer.stdout).is_ok();
-    let mut headers = headers(answer.exit, &answer.stderr);
-    let kind = if is_json {
+    let content_type = if is_json {
         "application/json"
     } else {
         "text/plain; charset=utf-8"
     };
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    (headers, answer.stdout).into_response()
-}
-
-fn headers(exit: i32, stderr: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(EXIT_HEADER, HeaderValue::from(exit));
-    if !stderr.is_empty()
-        && let Ok(value) = HeaderValue::from_str(&percent_encoded(stderr))
+    headers.insert(EXIT_HEADER, HeaderValue::from(answer.exit));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    if !answer.stderr.is_empty()
+        && let Ok(value) = HeaderValue::from_str(&percent::encode(&shortened(&answer.stderr)))
     {
         headers.insert(STDERR_HEADER, value);
     }
-    headers
+    (headers, answer.stdout).into_response()
 }
 
-/// Everything but letters, digits and `-._~`; cut, with an ellipsis, when it is too long.
-fn percent_encoded(text: &str) -> String {
-    let mut end = text.len().min(STDERR_LIMIT);
+/// Cut, with an ellipsis, when it is too long for a header.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let mut end = text.len().min(MAX_STDERR_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let cut = if end < text.len() { "…" } else { "" };
-    let mut encoded = String::with_capacity(end * 2);
-    for byte in text.bytes().take(end).chain(cut.bytes()) {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
+    match text.get(..end) {
+        Some(start) if end < text.len() => format!("{start}…").into(),
+        _ => text.into(),
     }
-    encoded
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }

@@ -1,8 +1,13 @@
-//! The seam to the hooks: who the agents are, and how a call of one is answered.
+//! The interface to the hooks: which agents exist, and how a call of one is answered.
 //!
-//! The daemon knows no agent and runs no hook; whoever embeds it brings both.
+//! The daemon knows no agent and runs no hook; the program that embeds it provides both.
 
-use anyhook_model::{Answer, HookResponse, Record};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhook_model::{Answer, Decision, Record};
+
+use crate::wrapped::WrappedForm;
 
 /// An agent as callers may spell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,45 +21,77 @@ pub struct AgentName {
 pub struct HookRequest {
     /// The agent's slug.
     pub agent: String,
-    /// The agent's own name of the event, where the payload does not say it.
+    /// The agent's own name of the event, if the payload does not contain it.
     pub event: Option<String>,
-    /// A JSON object.
+    /// The agent's native payload: UTF-8 text that starts with `{`, not parsed yet.
     pub payload: Vec<u8>,
-    /// Where the caller works, where the payload does not say it.
+    /// The caller's folder, if the payload does not contain one.
     pub cwd: Option<String>,
-    /// The caller knows that there is nobody to ask.
+    /// The folders of projects that the caller works for, in addition to its own.
+    pub projects: Vec<String>,
+    /// The caller knows that no user can be asked.
     pub unattended: bool,
+    /// An `ask` becomes a deny, even where the agent itself could handle it.
+    pub must_not_ask: bool,
+    /// The agent's entry that started the caller.
+    pub entry: Option<String>,
+    /// The form that the answer must have; without one it is the agent's own.
+    pub form: Option<WrappedForm>,
 }
 
-/// What came of it.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HookReply {
-    /// What the agent is told.
+    /// Exactly what is sent to the caller, and what the record holds.
     pub answer: Answer,
-    /// The merged response that the answer was rendered from.
-    pub response: HookResponse,
-    /// As it went into the journal.
+    /// What the hooks decided together.
+    pub decision: Option<Decision>,
+    /// The record, if no journal brings it to the store.
     pub record: Option<Record>,
 }
 
-/// Calls block, and run side by side on several threads.
+/// The reply to a call whose hooks could not be run, for the given reason. `None`: the
+/// caller gets an error, which is not a decision. May block.
+pub type FailureReply = Box<dyn FnOnce(&str) -> Option<HookReply> + Send>;
+
+/// Runs hooks. Its calls block, and happen on several threads at the same time.
 pub trait HookHost: Send + Sync + 'static {
     fn agents(&self) -> Vec<AgentName>;
 
-    /// Runs the hooks of one event and writes the journal.
-    fn handle(&self, request: HookRequest) -> HookReply;
+    /// Decodes a request, once. Called on threads that serve other connections too, so it
+    /// must not run a hook or wait for one.
+    fn prepare(self: Arc<Self>, request: HookRequest) -> Box<dyn PreparedCall>;
 
-    /// The reply, when nothing is to be run for it and nothing to be waited for;
-    /// otherwise the request, unchanged. It is called where others wait.
-    ///
-    /// # Errors
-    /// The request, for [`HookHost::handle`].
-    fn handle_at_once(&self, request: HookRequest) -> Result<HookReply, HookRequest> {
-        Err(request)
-    }
-
-    /// Takes secrets out of a record that was not redacted by its sender.
+    /// Removes secrets from a record that its sender did not redact.
     fn redact(&self, record: &mut Record) {
         let _ = record;
     }
+}
+
+/// A decoded request whose hooks have not run yet.
+pub trait PreparedCall: Send {
+    /// Nothing will run, so [`PreparedCall::run`] returns at once. Only true for now:
+    /// configuration may change while a call waits.
+    fn is_quiet(&self) -> bool;
+
+    /// The payload, if it could not be decoded.
+    fn undecoded(&self) -> Option<&[u8]>;
+
+    /// The folder in whose name the hooks run, so that one project cannot use up everything.
+    fn project(&self) -> Option<&str> {
+        None
+    }
+
+    /// Finds the hooks; returns how long they may take together, if that is known. May block.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// How this call is answered if its hooks cannot be run.
+    fn failure(&self) -> Option<FailureReply> {
+        None
+    }
+
+    /// Runs the hooks and writes the journal.
+    fn run(self: Box<Self>) -> HookReply;
 }

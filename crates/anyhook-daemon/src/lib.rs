@@ -1,33 +1,42 @@
-//! The daemon: hooks of every agent over HTTP, the stream of events, the page.
+//! The daemon: hooks of every agent over HTTP, a stream of events, a web page.
 //!
-//! Owns the HTTP surface and what keeps it safe. Runs no hook and knows no agent:
-//! both come through [`HookHost`]. Keeps no event: that is the store's. Prints nothing.
+//! Owns the HTTP interface and its access checks. Runs no hook and knows no agent: both
+//! come through [`HookHost`]. Stores no event itself: the store does. Prints nothing.
+
+#![deny(clippy::disallowed_methods)]
 
 mod api;
+mod api_error;
 mod app;
 mod body;
+mod challenge;
 mod config;
+mod connections;
 mod guard;
 mod hooks;
 mod host;
 mod ingest;
+mod journal_ingest;
+mod live_feed;
 mod metrics;
 mod page;
-mod refusal;
 mod routes;
 mod server;
 mod ship;
+mod slots;
+#[cfg(unix)]
+mod socket;
 mod stream;
-mod tail;
 mod token;
-pub mod wrapper;
+mod wrapped;
 
-pub use config::{Config, DEFAULT_PORT, JournalSource, Limits};
+pub use config::{DEFAULT_PORT, DaemonConfig, DaemonLimits, JournalSource};
 pub use guard::Access;
-pub use hooks::{CWD_HEADER, EXIT_HEADER, STDERR_HEADER, UNATTENDED_HEADER};
-pub use host::{AgentName, HookHost, HookReply, HookRequest};
+pub use hooks::{CWD_HEADER, EXIT_HEADER, PROJECTS_HEADER, STDERR_HEADER, UNATTENDED_HEADER};
+pub use host::{AgentName, FailureReply, HookHost, HookReply, HookRequest, PreparedCall};
 pub use ingest::MACHINE_HEADER;
 pub use routes::{ROUTES, Route};
 pub use server::{Daemon, DaemonError, Stopper};
-pub use ship::{Ship, ShipError, Shipped};
+pub use ship::{JournalShipper, ShipError, ShipSummary};
 pub use token::{source_file, token_file};
+pub use wrapped::{NativeAnswer, WrappedForm};

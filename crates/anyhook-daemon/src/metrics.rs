@@ -2,77 +2,87 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhook_store::Ingested;
+use anyhook_store::IngestCounts;
+use anyhook_util::sync::lock;
 
-/// Upper bounds of the latency histogram, in seconds.
-const BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+use crate::app::App;
 
-#[derive(Debug)]
+/// Upper bounds of the latency histogram.
+const LATENCY_BOUNDS_SECONDS: [f64; 10] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+
+const ANSWERED_HOOKS: (&str, &str, u16) = ("POST", "/hooks/{agent}", 200);
+
+#[derive(Debug, Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
+    /// Answered hook calls, which are most requests: counted without a lock.
+    answered_hooks: AtomicU64,
     agents: BTreeMap<String, AgentMetrics>,
     ingested: [AtomicU64; 3],
     store_failures: AtomicU64,
     refused_connections: AtomicU64,
     pub connections: AtomicI64,
     pub streams: AtomicI64,
-    /// Bytes of the journal.
-    pub behind: AtomicU64,
+    /// Bytes of the journal that the store does not have yet.
+    pub store_lag_bytes: AtomicU64,
+    /// The part of it that grew while the daemon ran.
+    pub grown_lag_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct AgentMetrics {
     decisions: [AtomicU64; 4],
-    buckets: [AtomicU64; BOUNDS.len()],
+    buckets: [AtomicU64; LATENCY_BOUNDS_SECONDS.len()],
     micros: AtomicU64,
 }
 
 const DECISIONS: [&str; 4] = ["none", "allow", "ask", "deny"];
 
-/// Counts one for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Held<T: AsRef<AtomicI64>>(T);
+/// Adds one to a gauge for as long as it lives.
+pub(crate) struct GaugeGuard {
+    app: App,
+    gauge: fn(&Metrics) -> &AtomicI64,
+}
 
-impl<T: AsRef<AtomicI64>> Held<T> {
-    pub fn new(gauge: T) -> Self {
-        gauge.as_ref().fetch_add(1, Ordering::Relaxed);
-        Self(gauge)
+impl GaugeGuard {
+    pub(crate) fn new(app: App, gauge: fn(&Metrics) -> &AtomicI64) -> Self {
+        gauge(&app.metrics).fetch_add(1, Ordering::Relaxed);
+        Self { app, gauge }
     }
 }
 
-impl<T: AsRef<AtomicI64>> Drop for Held<T> {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
-        self.0.as_ref().fetch_sub(1, Ordering::Relaxed);
+        (self.gauge)(&self.app.metrics).fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Metrics {
-    pub fn new(agents: Vec<String>) -> Self {
+    pub(crate) fn new(agents: Vec<String>) -> Self {
+        let agents = agents.into_iter();
         Self {
-            requests: Mutex::default(),
             agents: agents
-                .into_iter()
                 .map(|agent| (agent, AgentMetrics::default()))
                 .collect(),
-            ingested: Default::default(),
-            store_failures: AtomicU64::default(),
-            refused_connections: AtomicU64::default(),
-            connections: AtomicI64::default(),
-            streams: AtomicI64::default(),
-            behind: AtomicU64::default(),
+            ..Self::default()
         }
     }
 
-    pub fn requested(&self, method: &'static str, route: &'static str, status: u16) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn record_request(&self, method: &'static str, route: &'static str, status: u16) {
+        if (method, route, status) == ANSWERED_HOOKS {
+            self.answered_hooks.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let mut requests = lock(&self.requests);
         *requests.entry((method, route, status)).or_default() += 1;
     }
 
-    pub fn hooked(&self, agent: &str, decision: &str, took: Duration) {
+    pub(crate) fn record_hook_call(&self, agent: &str, decision: &str, took: Duration) {
         let Some(metrics) = self.agents.get(agent) else {
             return;
         };
@@ -81,7 +91,7 @@ impl Metrics {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         }
-        for (bound, bucket) in BOUNDS.iter().zip(&metrics.buckets) {
+        for (bound, bucket) in LATENCY_BOUNDS_SECONDS.iter().zip(&metrics.buckets) {
             if took.as_secs_f64() <= *bound {
                 bucket.fetch_add(1, Ordering::Relaxed);
             }
@@ -90,7 +100,7 @@ impl Metrics {
         metrics.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    pub fn ingested(&self, done: Ingested) {
+    pub(crate) fn record_ingest(&self, done: IngestCounts) {
         for (count, more) in self
             .ingested
             .iter()
@@ -100,137 +110,118 @@ impl Metrics {
         }
     }
 
-    pub fn store_failed(&self) {
+    pub(crate) fn record_store_failure(&self) {
         self.store_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn connection_refused(&self) {
+    pub(crate) fn record_refused_connection(&self) {
         self.refused_connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn render(&self, last_seq: i64) -> String {
-        let mut text = Text::default();
-        text.head(
-            "anyhook_http_requests_total",
-            "counter",
-            "Requests by route and status.",
-        );
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        for ((method, route, status), count) in &*requests {
-            text.line(format_args!(
-                "anyhook_http_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} {count}"
-            ));
+    pub(crate) fn render(&self, last_seq: Option<i64>) -> String {
+        let mut requests = lock(&self.requests);
+        let answered = self.answered_hooks.swap(0, Ordering::Relaxed);
+        if answered > 0 {
+            *requests.entry(ANSWERED_HOOKS).or_default() += answered;
         }
-        drop(requests);
-        self.render_hooks(&mut text);
-        text.head(
-            "anyhook_ingested_events_total",
-            "counter",
-            "Events offered to the store.",
-        );
-        for (result, count) in ["new", "duplicate", "refused"].iter().zip(&self.ingested) {
-            text.line(format_args!(
-                "anyhook_ingested_events_total{{result=\"{result}\"}} {}",
-                count.load(Ordering::Relaxed)
-            ));
+        let requests = requests.iter().map(|((method, route, status), count)| {
+            let labels = format!("{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}}");
+            (labels, count.to_string())
+        });
+        let results = ["new", "duplicate", "refused"];
+        let ingested = results.iter().zip(&self.ingested);
+        let ingested = ingested.map(|(it, count)| (format!("{{result=\"{it}\"}}"), load(count)));
+        let (decisions, durations) = self.hook_samples();
+        let single = |value: String| vec![(String::new(), value)];
+        let counter = |counter| single(load(counter));
+        let gauge = |gauge: &AtomicI64| single(gauge.load(Ordering::Relaxed).to_string());
+        let failures = counter(&self.store_failures);
+        let refused = counter(&self.refused_connections);
+        let lag = counter(&self.store_lag_bytes);
+        let metrics: [(&str, &str, Samples); 10] = [
+            (
+                "http_requests_total",
+                "Requests by route and status.",
+                requests.collect(),
+            ),
+            (
+                "hook_requests_total",
+                "Hook calls by agent and decision.",
+                decisions,
+            ),
+            (
+                "hook_duration_seconds",
+                "From request to answer.",
+                durations,
+            ),
+            (
+                "ingested_events_total",
+                "Events offered to the store.",
+                ingested.collect(),
+            ),
+            ("store_failures_total", "Failed store operations.", failures),
+            (
+                "refused_connections_total",
+                "Connections refused because of the limit.",
+                refused,
+            ),
+            ("connections", "Open connections.", gauge(&self.connections)),
+            ("streams", "Open streams.", gauge(&self.streams)),
+            (
+                "store_behind_bytes",
+                "Bytes of the journal that the store does not have yet.",
+                lag,
+            ),
+            (
+                "store_last_seq",
+                "Sequence number of the latest event.",
+                last_seq.map_or(Vec::new(), |seq| single(seq.to_string())),
+            ),
+        ];
+        let mut text = String::new();
+        for (name, help, samples) in metrics {
+            let kind = match name.rsplit('_').next() {
+                Some("total") => "counter",
+                Some("seconds") => "histogram",
+                _ => "gauge",
+            };
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "# HELP anyhook_{name} {help}");
+            let _ = writeln!(text, "# TYPE anyhook_{name} {kind}");
+            for (labels, value) in samples {
+                let _ = writeln!(text, "anyhook_{name}{labels} {value}");
+            }
         }
-        let failures = self.store_failures.load(Ordering::Relaxed);
-        text.one(
-            "anyhook_store_failures_total",
-            "counter",
-            "Questions that the store did not answer.",
-            failures,
-        );
-        let refused = self.refused_connections.load(Ordering::Relaxed);
-        text.one(
-            "anyhook_refused_connections_total",
-            "counter",
-            "Connections over the limit.",
-            refused,
-        );
-        let connections = self.connections.load(Ordering::Relaxed);
-        text.one(
-            "anyhook_connections",
-            "gauge",
-            "Open connections.",
-            connections,
-        );
-        let streams = self.streams.load(Ordering::Relaxed);
-        text.one("anyhook_streams", "gauge", "Open streams.", streams);
-        let behind = self.behind.load(Ordering::Relaxed);
-        text.one(
-            "anyhook_store_behind_bytes",
-            "gauge",
-            "Journal that the store does not have yet.",
-            behind,
-        );
-        text.one(
-            "anyhook_store_last_seq",
-            "gauge",
-            "Number of the latest event.",
-            last_seq,
-        );
-        text.0
+        text
     }
 
-    fn render_hooks(&self, text: &mut Text) {
-        text.head(
-            "anyhook_hook_requests_total",
-            "counter",
-            "Hook calls by agent and decision.",
-        );
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    /// Samples of the decisions and of the durations, for each agent.
+    fn hook_samples(&self) -> (Samples, Samples) {
+        let (mut decisions, mut durations) = (Vec::new(), Vec::new());
         for (agent, metrics) in &self.agents {
-            for (decision, counter) in DECISIONS.iter().zip(&metrics.decisions) {
-                text.line(format_args!(
-                    "anyhook_hook_requests_total{{agent=\"{agent}\",decision=\"{decision}\"}} {}",
-                    count(counter)
-                ));
+            for (decision, count) in DECISIONS.iter().zip(&metrics.decisions) {
+                let labels = format!("{{agent=\"{agent}\",decision=\"{decision}\"}}");
+                decisions.push((labels, load(count)));
             }
-        }
-        text.head(
-            "anyhook_hook_duration_seconds",
-            "histogram",
-            "From request to answer.",
-        );
-        for (agent, metrics) in &self.agents {
-            for (bound, bucket) in BOUNDS.iter().zip(&metrics.buckets) {
-                text.line(format_args!(
-                    "anyhook_hook_duration_seconds_bucket{{agent=\"{agent}\",le=\"{bound}\"}} {}",
-                    count(bucket)
-                ));
+            let bucket = |bound: &str| format!("_bucket{{agent=\"{agent}\",le=\"{bound}\"}}");
+            for (bound, count) in LATENCY_BOUNDS_SECONDS.iter().zip(&metrics.buckets) {
+                durations.push((bucket(&bound.to_string()), load(count)));
             }
-            let total: u64 = metrics.decisions.iter().map(count).sum();
-            let seconds = Duration::from_micros(count(&metrics.micros)).as_secs_f64();
-            text.line(format_args!(
-                "anyhook_hook_duration_seconds_bucket{{agent=\"{agent}\",le=\"+Inf\"}} {total}"
-            ));
-            text.line(format_args!(
-                "anyhook_hook_duration_seconds_sum{{agent=\"{agent}\"}} {seconds}"
-            ));
-            text.line(format_args!(
-                "anyhook_hook_duration_seconds_count{{agent=\"{agent}\"}} {total}"
-            ));
+            let counts = metrics.decisions.iter();
+            let total: u64 = counts.map(|count| count.load(Ordering::Relaxed)).sum();
+            let micros = metrics.micros.load(Ordering::Relaxed);
+            let seconds = Duration::from_micros(micros).as_secs_f64();
+            durations.push((bucket("+Inf"), total.to_string()));
+            durations.push((format!("_sum{{agent=\"{agent}\"}}"), seconds.to_string()));
+            durations.push((format!("_count{{agent=\"{agent}\"}}"), total.to_string()));
         }
+        (decisions, durations)
     }
 }
 
-#[derive(Default)]
-struct Text(String);
+/// The end of the metric's name with the labels, and the value.
+type Samples = Vec<(String, String)>;
 
-impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {kind}"));
-    }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
-        self.head(name, kind, help);
-        self.line(format_args!("{name} {value}"));
-    }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.0, "{line}");
-    }
+fn load(counter: &AtomicU64) -> String {
+    counter.load(Ordering::Relaxed).to_string()
 }

@@ -1,4 +1,4 @@
-//! Every route, once: its method, its path, what it asks of its caller, what answers.
+//! The table of routes: method, path, required access, handler.
 //!
 //! The router is built from this table, and a test compares it with the OpenAPI document.
 
@@ -11,10 +11,11 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Router, http};
 use tower::ServiceExt;
 
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::guard::{self, Access};
-use crate::refusal::Refusal;
-use crate::{api, hooks, ingest, page, stream};
+use crate::connections::RequestTracker;
+use crate::guard::{self, Access, Peer};
+use crate::{api, challenge, hooks, ingest, page, stream};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
@@ -39,6 +40,7 @@ macro_rules! routes {
 
 pub const ROUTES: &[Route] = routes! {
     POST "/hooks/{agent}" Hook hooks::post;
+    POST "/challenge" Open challenge::post;
     GET "/events" Token api::events;
     GET "/events/{id}" Token api::event;
     GET "/sessions" Token api::sessions;
@@ -58,35 +60,48 @@ pub const ROUTES: &[Route] = routes! {
 pub(crate) fn router(app: App) -> Router {
     let mut router = Router::new();
     for route in ROUTES {
-        let checked = (route.handler)().layer(from_fn_with_state((app.clone(), *route), check));
+        let checked =
+            (route.handler)().layer(from_fn_with_state((app.clone(), *route), guard_middleware));
         router = router.route(route.path, checked);
     }
     router
-        .fallback(|| async { Refusal::not_found("there is nothing at this path") })
+        .fallback(|| async { ApiError::not_found("there is no such path") })
         .with_state(app)
 }
 
-/// The answer to any request.
-pub(crate) async fn answer(app: App, router: Router, request: Request<Body>) -> Response {
-    let response = match agent_that_waits(&request) {
-        Some((route, agent)) => {
-            let run = |request| async {
-                let answered = hooks::call(&app, &agent, None, request).await;
-                answered.unwrap_or_else(IntoResponse::into_response)
-            };
-            guarded(&app, *route, request, run).await
-        }
-        None => match router.oneshot(request).await {
+/// Answers any request.
+pub(crate) async fn respond(
+    app: App,
+    router: Router,
+    mut request: Request<Body>,
+    connection: ConnectionInfo,
+) -> Response {
+    let response = if let Some((route, agent)) = plain_hook_call(&request) {
+        let run = |request| async {
+            let answered = hooks::answer_call(&app, &agent, None, request).await;
+            answered.unwrap_or_else(IntoResponse::into_response)
+        };
+        guarded(&app, *route, request, connection.peer, run).await
+    } else {
+        request.extensions_mut().insert(connection);
+        match router.oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
-        },
+        }
     };
-    finish(response)
+    with_common_headers(response)
 }
 
-/// An agent waits for every call of a hook, and the router takes as long as the
-/// rest of the way. So a call whose path needs no second look goes past it.
-fn agent_that_waits(request: &Request<Body>) -> Option<(&'static Route, String)> {
+/// What a request's connection is known for.
+#[derive(Clone)]
+pub(crate) struct ConnectionInfo {
+    pub peer: Peer,
+    pub tracker: RequestTracker,
+}
+
+/// The agent and route of a hook call that needs no router: an agent is blocked until its
+/// call is answered, and the router takes about as long as everything else when no hook runs.
+fn plain_hook_call(request: &Request<Body>) -> Option<(&'static Route, String)> {
     let uri = request.uri();
     let name = uri.path().strip_prefix("/hooks/")?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -98,45 +113,63 @@ fn agent_that_waits(request: &Request<Body>) -> Option<(&'static Route, String)>
     Some((hooks.next().filter(|_| is_hook)?, name.to_owned()))
 }
 
-async fn check(
+async fn guard_middleware(
     State((app, route)): State<(App, Route)>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
-    guarded(&app, route, request, |request| next.run(request)).await
+    let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let peer = connection.as_ref().map_or(Peer::Network, |it| it.peer);
+    let run = |request| {
+        // Whoever has the token may take its time.
+        if let Some(connection) = connection.filter(|_| route.access == Access::Token) {
+            connection.tracker.begin();
+        }
+        next.run(request)
+    };
+    guarded(&app, route, request, peer, run).await
 }
 
-/// Runs what answers a route, for those who are let in.
-async fn guarded<Answering: Future<Output = Response>>(
+/// Runs a route's handler if the request passes the route's checks.
+async fn guarded<Running: Future<Output = Response>>(
     app: &App,
     route: Route,
     request: Request<Body>,
-    run: impl FnOnce(Request<Body>) -> Answering,
+    peer: Peer,
+    run: impl FnOnce(Request<Body>) -> Running,
 ) -> Response {
-    let (parts, body) = request.into_parts();
-    let response = match guard::check(app, route.access, &parts) {
-        Ok(()) => run(Request::from_parts(parts, body)).await,
-        Err(refusal) => refusal.into_response(),
+    let (mut parts, body) = request.into_parts();
+    let response = match guard::check(app, route.access, peer, &parts) {
+        Ok(signed) => {
+            if let Some(signed) = signed {
+                parts.extensions.insert(signed);
+            }
+            if peer == Peer::SameUser {
+                parts.extensions.insert(peer);
+            }
+            run(Request::from_parts(parts, body)).await
+        }
+        Err(error) => error.into_response(),
     };
     app.metrics
-        .requested(route.method, route.path, response.status().as_u16());
+        .record_request(route.method, route.path, response.status().as_u16());
     response
 }
 
-fn finish(mut response: Response) -> Response {
-    // The framework's own refusals have other bodies; callers get one shape.
+fn with_common_headers(mut response: Response) -> Response {
+    // The framework's own errors have another shape; callers get one.
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         let allow = response.headers_mut().remove(http::header::ALLOW);
-        response = Refusal::new(
+        response = ApiError::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method",
-            "this path has another method",
+            "this path does not support this method",
         )
         .into_response();
         if let Some(allow) = allow {
             response.headers_mut().insert(http::header::ALLOW, allow);
         }
     }
-    page::protect(response.headers_mut());
+    page::add_security_headers(response.headers_mut());
     response
 }

@@ -1,78 +1,84 @@
-//! `ship`: sends a machine's journal to a daemon elsewhere.
+//! `ship`: sends this machine's journal to another machine's daemon.
 //!
-//! At least once: a position moves only after the daemon has said that it has the
-//! lines, and the daemon keeps each id once. Blocks; brings no runtime.
+//! Delivers at least once: a position advances only after the daemon has confirmed the
+//! lines, and the daemon stores each id once. Blocks; needs no runtime.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhook_store::journal::{self, BatchLimit};
-use anyhook_store::{Ingested, StoreError};
+use anyhook_store::{IngestCounts, StoreError};
+use anyhook_util::challenge::{self, Nonces, constant_time_eq};
+use anyhook_util::fs::replace_durably;
+use anyhook_util::headers;
 use serde_json::Value;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::ingest::MACHINE_HEADER;
+use crate::token::random_hex;
 
-const WAIT_MIN: Duration = Duration::from_millis(500);
-const WAIT_MAX: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_secs(1);
-const CALL: Duration = Duration::from_secs(60);
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
+const JOURNAL_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A journal, and where it goes.
+/// Sends one journal to one daemon.
 #[derive(Debug, Clone)]
-pub struct Ship {
+pub struct JournalShipper {
     pub journal: PathBuf,
-    /// Keeps how far each file was sent.
+    /// The file with the position in each journal file.
     pub state: PathBuf,
     /// The daemon's address, without a path.
     pub to: String,
     pub token: String,
-    /// Goes with records that name no machine.
+    /// For records that name no machine.
     pub machine: Option<String>,
     pub batch: BatchLimit,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shipped {
+pub struct ShipSummary {
     pub batches: u64,
-    pub events: Ingested,
+    pub events: IngestCounts,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ShipError {
-    /// Worth another try.
-    #[error("`{to}` does not answer: {reason}")]
-    Away {
+    /// A retry may succeed.
+    #[error("`{to}` is not available: {reason}")]
+    Unavailable {
         to: String,
         reason: String,
         retry_after: Option<Duration>,
     },
-    /// Another try would end the same way.
-    #[error("`{to}` refuses ({status}): {message}")]
+    /// A retry would fail the same way.
+    #[error("`{to}` refused the request ({status}): {message}")]
     Refused {
         to: String,
         status: u16,
         message: String,
     },
+    #[error("`{to}` gets nothing: what answers there does not know the token")]
+    Untrusted { to: String },
     #[error(transparent)]
     Journal(#[from] StoreError),
-    #[error("`{path}` cannot be kept: {source}")]
+    #[error("could not write `{path}`: {source}")]
     State { path: PathBuf, source: io::Error },
 }
 
 type Positions = BTreeMap<String, u64>;
 
-impl Ship {
-    /// Sends what is in the journal now.
-    pub fn round(&self) -> Result<Shipped, ShipError> {
-        let mut positions = self.load();
+impl JournalShipper {
+    /// Sends what the journal contains now.
+    pub fn ship_once(&self) -> Result<ShipSummary, ShipError> {
+        let mut positions = self.load_positions();
         let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(CALL))
+            .timeout_global(Some(REQUEST_TIMEOUT))
             .http_status_as_error(false)
             .max_redirects(0)
-            // A company's own authority is known to its machines only.
+            // A company's own certificate authority is in the system's store only.
             .tls_config(
                 TlsConfig::builder()
                     .root_certs(RootCerts::PlatformVerifier)
@@ -80,23 +86,28 @@ impl Ship {
             )
             .build()
             .new_agent();
-        let mut shipped = Shipped::default();
+        let mut shipped = ShipSummary::default();
         let files = journal::files(&self.journal)?;
-        // Files that are gone need no position.
+        // Deleted files need no position.
         let known = positions.len();
         positions.retain(|key, _| files.iter().any(|file| file.key == *key));
         if positions.len() != known {
-            self.save(&positions)?;
+            self.save_positions(&positions)?;
         }
+        let mut is_trusted = self.has_certificate();
         for file in files {
             let mut pos = positions.get(&file.key).copied().unwrap_or_default();
             let mut limit = self.batch;
             while pos < file.len {
-                let batch = file.read(pos, limit)?;
+                let batch = file.read_lines(pos, limit)?;
                 if batch.end == pos {
                     break;
                 }
                 if !batch.lines.is_empty() {
+                    if !is_trusted {
+                        self.challenge(&agent)?;
+                        is_trusted = true;
+                    }
                     match self.send(&agent, &batch.lines) {
                         Ok(done) => {
                             shipped.events += done;
@@ -112,45 +123,82 @@ impl Ship {
                 shipped.events.refused += batch.refused;
                 pos = batch.end;
                 positions.insert(file.key.clone(), pos);
-                self.save(&positions)?;
+                self.save_positions(&positions)?;
             }
         }
         Ok(shipped)
     }
 
-    /// Sends until told to end. `wait` sleeps, and says whether to go on; `note` hears of
-    /// every round that sent something or failed.
+    /// Sends until `wait`, which sleeps, returns false. `note` gets the result of every round
+    /// that sent something or failed.
     pub fn follow(
         &self,
         mut wait: impl FnMut(Duration) -> bool,
-        mut note: impl FnMut(&Result<Shipped, ShipError>),
+        mut note: impl FnMut(&Result<ShipSummary, ShipError>),
     ) -> Result<(), ShipError> {
-        let mut pause = WAIT_MIN;
+        let mut retry_delay = MIN_RETRY_DELAY;
         loop {
-            let done = self.round();
+            let done = self.ship_once();
             if !matches!(&done, Ok(shipped) if shipped.batches == 0) {
                 note(&done);
             }
-            let rest = match done {
+            let delay = match done {
                 Ok(_) => {
-                    pause = WAIT_MIN;
-                    LOOK
+                    retry_delay = MIN_RETRY_DELAY;
+                    JOURNAL_POLL_INTERVAL
                 }
-                Err(ShipError::Away { retry_after, .. }) => {
-                    let rest = retry_after.unwrap_or_else(|| jittered(pause));
-                    pause = (pause * 2).min(WAIT_MAX);
-                    rest.min(WAIT_MAX)
+                Err(ShipError::Unavailable { retry_after, .. }) => {
+                    let delay = retry_after.unwrap_or_else(|| jittered(retry_delay));
+                    retry_delay = (retry_delay * 2).min(MAX_RETRY_DELAY);
+                    delay.min(MAX_RETRY_DELAY)
                 }
                 Err(error) => return Err(error),
             };
-            if !wait(rest) {
+            if !wait(delay) {
                 return Ok(());
             }
         }
     }
 
-    fn send(&self, agent: &ureq::Agent, lines: &[String]) -> Result<Ingested, ShipError> {
-        let away = |reason: String, retry_after| ShipError::Away {
+    fn has_certificate(&self) -> bool {
+        let scheme = self.to.split("://").next();
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
+    }
+
+    /// Lets the daemon prove that it knows the token before it is sent there.
+    fn challenge(&self, agent: &ureq::Agent) -> Result<(), ShipError> {
+        let unavailable = |reason: String| ShipError::Unavailable {
+            to: self.to.clone(),
+            reason,
+            retry_after: None,
+        };
+        let client = random_hex(16).map_err(|error| unavailable(error.to_string()))?;
+        let response = agent
+            .post(format!(
+                "{}{}",
+                self.to.trim_end_matches('/'),
+                challenge::PATH
+            ))
+            .header(headers::NONCE, &client)
+            .send_empty()
+            .map_err(|error| unavailable(error.to_string()))?;
+        let status = response.status().as_u16();
+        if status >= 500 {
+            return Err(unavailable(format!("status {status}")));
+        }
+        let header = |name: &str| response.headers().get(name)?.to_str().ok();
+        let server = header(headers::NONCE).unwrap_or_default().to_owned();
+        let expected = Nonces { client, server }.server_proof(&self.token);
+        let proof = header(headers::PROOF).unwrap_or_default();
+        if !constant_time_eq(&expected, proof) {
+            let to = self.to.clone();
+            return Err(ShipError::Untrusted { to });
+        }
+        Ok(())
+    }
+
+    fn send(&self, agent: &ureq::Agent, lines: &[String]) -> Result<IngestCounts, ShipError> {
+        let unavailable = |reason: String, retry_after| ShipError::Unavailable {
             to: self.to.clone(),
             reason,
             retry_after,
@@ -164,7 +212,7 @@ impl Ship {
         }
         let mut response = request
             .send(lines.join("\n"))
-            .map_err(|error| away(error.to_string(), None))?;
+            .map_err(|error| unavailable(error.to_string(), None))?;
         let status = response.status().as_u16();
         let retry_after = response
             .headers()
@@ -174,62 +222,53 @@ impl Ship {
         let text = response
             .body_mut()
             .read_to_string()
-            .map_err(|error| away(error.to_string(), None))?;
+            .map_err(|error| unavailable(error.to_string(), None))?;
         let body: Value = serde_json::from_str(&text).unwrap_or_default();
         let count = |key| body.get(key).and_then(Value::as_u64).unwrap_or_default();
         match status {
-            // 422: none of these lines is a record, and none will become one.
-            200 | 422 if body.get("new").is_some() => Ok(Ingested {
+            // 422: none of these lines is a record, and a retry does not change that.
+            200 | 422 if body.get("new").is_some() => Ok(IngestCounts {
                 new: count("new"),
                 duplicate: count("duplicate"),
                 refused: count("refused"),
             }),
-            408 | 425 | 429 | 500.. => Err(away(format!("status {status}"), retry_after)),
+            408 | 425 | 429 | 500.. => Err(unavailable(format!("status {status}"), retry_after)),
             _ => Err(ShipError::Refused {
                 to: self.to.clone(),
                 status,
                 message: body
                     .pointer("/error/message")
                     .and_then(Value::as_str)
-                    .unwrap_or("this is no anyhook daemon")
+                    .unwrap_or("the response is not from an anyhook daemon")
                     .to_owned(),
             }),
         }
     }
 
-    /// A state that cannot be read means sending again, which does no harm.
-    fn load(&self) -> Positions {
+    /// With an unreadable state everything is sent again, which does no harm.
+    fn load_positions(&self) -> Positions {
         std::fs::read_to_string(&self.state)
             .ok()
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default()
     }
 
-    fn save(&self, positions: &Positions) -> Result<(), ShipError> {
-        let failed = |source| ShipError::State {
+    fn save_positions(&self, positions: &Positions) -> Result<(), ShipError> {
+        let saved = serde_json::to_vec(positions)
+            .map_err(io::Error::from)
+            .and_then(|text| replace_durably(&self.state, &text));
+        saved.map_err(|source| ShipError::State {
             path: self.state.clone(),
             source,
-        };
-        replace(&self.state, positions).map_err(failed)
+        })
     }
 }
 
-fn replace(path: &Path, positions: &Positions) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let beside = PathBuf::from(name);
-    let mut file = std::fs::File::create(&beside)?;
-    serde_json::to_writer(&mut file, positions)?;
-    file.flush()?;
-    file.sync_all()?;
-    std::fs::rename(beside, path)
-}
-
-/// Between half and the whole of a pause, so that machines do not come back in step.
-fn jittered(pause: Duration) -> Duration {
+/// Between half and all of a delay, so that machines do not retry in step.
+fn jittered(delay: Duration) -> Duration {
     let mut byte = [0];
-    // Without randomness the pause is merely not spread.
+    // Without randomness the delay is merely not spread.
     let _ = getrandom::fill(&mut byte);
     let [byte] = byte;
-    pause.mul_f64(0.5 + f64::from(byte) / 510.0)
+    delay.mul_f64(0.5 + f64::from(byte) / 510.0)
 }

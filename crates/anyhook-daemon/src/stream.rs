@@ -1,223 +1,201 @@
 //! Live events: Server-Sent Events and WebSocket over one feed.
 //!
-//! A feed reads the store from a `seq` on whenever something was committed, by this
-//! daemon or by another on the same database. Being live and catching up are the
-//! same thing, so a client that resumes misses nothing and gets nothing twice.
+//! A stream sends every event after a `seq`, in order: from the [`LiveFeed`] if that
+//! reaches back far enough, else from the store. So a client that resumes misses nothing
+//! and gets nothing twice.
+//!
+//! [`LiveFeed`]: crate::live_feed::LiveFeed
 
 use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anyhook_store::{EventFilter, EventSummary};
+use anyhook_store::EventFilter;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_core::Stream;
+use futures_util::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::api::{Asked, Params};
+use crate::api::{EventParams, QueryResult};
+use crate::api_error::ApiError;
 use crate::app::App;
-use crate::metrics::Held;
-use crate::refusal::Refusal;
+use crate::body::header_text;
+use crate::live_feed::{Listener, LiveEvent};
+use crate::metrics::GaugeGuard;
 
-const BATCH: usize = 200;
-/// A burst of commits is read once.
-const GATHER: Duration = Duration::from_millis(20);
-/// Even when no commit was heard: another process may have written.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
-const PING: Duration = Duration::from_secs(20);
+const BATCH_EVENTS: usize = 200;
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// Counts as a stream while it lives.
-struct Place {
-    _permit: OwnedSemaphorePermit,
-    _held: Held<Gauge>,
-}
+/// The right to one open stream, held while the stream is open.
+type StreamSlot = (OwnedSemaphorePermit, GaugeGuard);
 
-struct Gauge(App);
-
-impl AsRef<AtomicI64> for Gauge {
-    fn as_ref(&self) -> &AtomicI64 {
-        &self.0.metrics.streams
-    }
-}
-
-fn place(app: &App) -> Result<Place, Refusal> {
+fn acquire_slot(app: &App) -> Result<StreamSlot, ApiError> {
     let permit = app.stream_slots.clone().try_acquire_owned().map_err(|_| {
-        Refusal::new(
+        ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "streams",
             "too many streams are open; try again later",
         )
     })?;
-    Ok(Place {
-        _permit: permit,
-        _held: Held::new(Gauge(app.clone())),
-    })
+    let counted = GaugeGuard::new(app.clone(), |metrics| &metrics.streams);
+    Ok((permit, counted))
 }
 
-/// Events from `after` on, until the receiver goes or the daemon stops.
-fn feed(app: App, place: Place, after: i64, filter: EventFilter) -> mpsc::Receiver<EventSummary> {
-    let (sender, receiver) = mpsc::channel(BATCH);
+/// Events from `after` on, until the receiver is dropped or the daemon stops.
+fn feed(
+    app: App,
+    slot: StreamSlot,
+    after: i64,
+    filter: EventFilter,
+) -> mpsc::Receiver<Arc<LiveEvent>> {
+    let (sender, receiver) = mpsc::channel(BATCH_EVENTS);
     tokio::spawn(async move {
-        let _place = place;
-        let mut commits = app.commits.subscribe();
+        let _slot = slot;
         let mut stop = app.stop.subscribe();
+        let mut listener = Listener::new(app.clone());
         let filter = Arc::new(filter);
         let mut last = after;
         while !*stop.borrow() {
-            commits.mark_unchanged();
-            let wanted = filter.clone();
-            let batch = app
-                .ask(move |store| store.after(last, &wanted, BATCH))
-                .await
-                .unwrap_or_default();
-            let full = batch.len() == BATCH;
-            for event in batch {
-                last = event.seq;
+            let newest = listener.newest();
+            // If the store does not answer, the stream stays open until it does.
+            let batch = next_events(&app, &listener, newest, last, &filter).await;
+            let batch = batch.unwrap_or_default();
+            last = last.max(batch.seen);
+            for event in batch.events {
                 if sender.send(event).await.is_err() {
                     return;
                 }
             }
-            if full {
+            if batch.has_more {
                 continue;
             }
-            let woken = either(commits.changed(), either(stop.changed(), sender.closed()));
-            let _ = tokio::time::timeout(LOOK_ANYWAY, woken).await;
-            if sender.is_closed() {
-                return;
-            }
-            if !*stop.borrow() {
-                tokio::time::sleep(GATHER).await;
+            tokio::select! {
+                () = listener.changed() => {}
+                _ = stop.changed() => return,
+                () = sender.closed() => return,
+                () = tokio::time::sleep(STORE_RETRY_INTERVAL) => {}
             }
         }
     });
     receiver
 }
 
-/// Ends when the first of two ends.
-async fn either<A: Future, B: Future>(first: A, second: B) {
-    let mut first = std::pin::pin!(first);
-    let mut second = std::pin::pin!(second);
-    std::future::poll_fn(|context| {
-        let done =
-            first.as_mut().poll(context).is_ready() || second.as_mut().poll(context).is_ready();
-        if done { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
+/// What a stream sends next.
+#[derive(Default)]
+struct StreamBatch {
+    events: Vec<Arc<LiveEvent>>,
+    /// After this batch the stream has seen everything up to this `seq`.
+    seen: i64,
+    has_more: bool,
 }
 
-/// Where to begin: what the client saw last, what it asks for, or now.
-async fn beginning(app: &App, headers: &HeaderMap, params: &Params) -> Result<i64, Refusal> {
-    let resumed = headers
-        .get("last-event-id")
-        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    match resumed.or(params.after) {
-        Some(seq) => Ok(seq),
-        None => app.ask(|store| store.last_seq()).await,
+/// `newest` is what the feed knew before. `None` if the store does not answer.
+async fn next_events(
+    app: &App,
+    listener: &Listener,
+    newest: Option<i64>,
+    last: i64,
+    filter: &Arc<EventFilter>,
+) -> Option<StreamBatch> {
+    if let Some((mut events, seen)) = listener.after(last) {
+        events.retain(|event| filter.matches_summary(&event.summary));
+        // The text of an event is in the store only.
+        if filter.text.is_none() || events.is_empty() {
+            return Some(StreamBatch {
+                events,
+                seen,
+                has_more: false,
+            });
+        }
     }
+    let wanted = filter.clone();
+    let query = app.query_store(move |store| store.after(last, &wanted, BATCH_EVENTS));
+    let found = query.await.ok()?;
+    let has_more = found.len() == BATCH_EVENTS;
+    let found_until = found.last().map(|event| event.seq);
+    // Without more to come, everything that was there before the query has been looked at.
+    let looked_until = newest.filter(|_| !has_more);
+    Some(StreamBatch {
+        events: found.into_iter().map(LiveEvent::new).collect(),
+        seen: found_until.max(looked_until).unwrap_or(last),
+        has_more,
+    })
+}
+
+/// A stream's feed, and the `seq` after which it starts: the last one that the client has,
+/// the one in the query, or the latest.
+async fn open_feed(
+    app: App,
+    headers: &HeaderMap,
+    params: QueryResult<EventParams>,
+) -> Result<(i64, mpsc::Receiver<Arc<LiveEvent>>), ApiError> {
+    let params = EventParams::from_query(params)?;
+    let filter = params.filter(&app)?;
+    let slot = acquire_slot(&app)?;
+    let resumed = header_text(headers, &HeaderName::from_static("last-event-id"));
+    let resumed = resumed.and_then(|text| text.trim().parse().ok());
+    let after = match resumed.or(params.after) {
+        Some(seq) => seq,
+        None => app.query_store(|store| store.last_seq()).await?,
+    };
+    Ok((after, feed(app, slot, after, filter)))
 }
 
 pub(crate) async fn sse(
     State(app): State<App>,
     headers: HeaderMap,
-    asked: Asked<Params>,
-) -> Result<Response, Refusal> {
-    let params = Params::of(asked)?;
-    let filter = params.filter(&app)?;
-    let place = place(&app)?;
-    let after = beginning(&app, &headers, &params).await?;
-    let events = Events {
-        begun: Some(after),
-        receiver: feed(app, place, after, filter),
-    };
-    let alive = KeepAlive::new().interval(Duration::from_secs(15));
+    params: QueryResult<EventParams>,
+) -> Result<Response, ApiError> {
+    let (after, mut receiver) = open_feed(app, &headers, params).await?;
+    // Sent first, so that a client that is disconnected before any event can resume too.
+    let open = Event::default()
+        .event("open")
+        .id(after.to_string())
+        .retry(Duration::from_secs(2))
+        .data("{}");
+    let events = stream::poll_fn(move |context| receiver.poll_recv(context)).map(|event| {
+        let id = event.summary.seq.to_string();
+        Event::default().id(id).data(&event.json)
+    });
+    let events = stream::iter([open]).chain(events).map(Ok::<_, Infallible>);
+    let alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
     Ok(Sse::new(events).keep_alive(alive).into_response())
-}
-
-struct Events {
-    /// Sent first, so that a client that is cut off before any event can resume too.
-    begun: Option<i64>,
-    receiver: mpsc::Receiver<EventSummary>,
-}
-
-impl Stream for Events {
-    type Item = Result<Event, Infallible>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if let Some(seq) = self.begun.take() {
-            let open = Event::default()
-                .event("open")
-                .id(seq.to_string())
-                .retry(Duration::from_secs(2))
-                .data("{}");
-            return Poll::Ready(Some(Ok(open)));
-        }
-        self.receiver.poll_recv(context).map(|event| {
-            event.map(|event| {
-                let data = serde_json::to_string(&event).unwrap_or_default();
-                Ok(Event::default().id(event.seq.to_string()).data(data))
-            })
-        })
-    }
 }
 
 pub(crate) async fn ws(
     State(app): State<App>,
     headers: HeaderMap,
-    asked: Asked<Params>,
+    params: QueryResult<EventParams>,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Refusal> {
-    let params = Params::of(asked)?;
-    let filter = params.filter(&app)?;
-    let place = place(&app)?;
-    let after = beginning(&app, &headers, &params).await?;
+) -> Result<Response, ApiError> {
+    let (_, receiver) = open_feed(app, &headers, params).await?;
     Ok(upgrade
-        .max_message_size(4096)
-        .on_upgrade(move |socket| talk(app, socket, place, after, filter)))
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .on_upgrade(move |socket| serve_websocket(socket, receiver)))
 }
 
-async fn talk(app: App, mut socket: WebSocket, place: Place, after: i64, filter: EventFilter) {
-    enum Next {
-        Send(Option<Box<EventSummary>>),
-        Heard(bool),
-        Quiet,
-    }
-    let mut receiver = feed(app, place, after, filter);
+async fn serve_websocket(mut socket: WebSocket, mut receiver: mpsc::Receiver<Arc<LiveEvent>>) {
     loop {
-        let next = {
-            let mut ping = std::pin::pin!(tokio::time::sleep(PING));
-            let mut heard = std::pin::pin!(socket.recv());
-            std::future::poll_fn(|context| {
-                if let Poll::Ready(event) = receiver.poll_recv(context) {
-                    return Poll::Ready(Next::Send(event.map(Box::new)));
-                }
-                if let Poll::Ready(message) = heard.as_mut().poll(context) {
-                    let open = matches!(message, Some(Ok(ref message)) if !matches!(message, Message::Close(_)));
-                    return Poll::Ready(Next::Heard(open));
-                }
-                ping.as_mut().poll(context).map(|()| Next::Quiet)
-            })
-            .await
+        let message = tokio::select! {
+            biased;
+            event = receiver.recv() => match event {
+                Some(event) => Message::Text(event.json.as_str().into()),
+                None => Message::Close(None),
+            },
+            received = socket.recv() => match received {
+                None | Some(Err(_) | Ok(Message::Close(_))) => return,
+                Some(Ok(_)) => continue,
+            },
+            () = tokio::time::sleep(PING_INTERVAL) => Message::Ping(Vec::new().into()),
         };
-        let sent = match next {
-            Next::Send(Some(event)) => {
-                let text = serde_json::to_string(&event).unwrap_or_default();
-                socket.send(Message::Text(text.into())).await
-            }
-            Next::Send(None) => {
-                let _ = socket.send(Message::Close(None)).await;
-                return;
-            }
-            Next::Heard(true) => Ok(()),
-            Next::Heard(false) => return,
-            Next::Quiet => socket.send(Message::Ping(Vec::new().into())).await,
-        };
-        if sent.is_err() {
+        let is_last = matches!(message, Message::Close(_));
+        if socket.send(message).await.is_err() || is_last {
             return;
         }
     }

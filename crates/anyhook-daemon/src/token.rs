@@ -1,36 +1,38 @@
-//! Who may read: the token in its file, one-time links, and what a link is exchanged for.
+//! Access to reading: the token file, one-time links, and the keys that links are exchanged for.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const LINK_LIFE: Duration = Duration::from_secs(60 * 60);
-const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-const SESSIONS_MAX: usize = 64;
+use anyhook_util::challenge::constant_time_eq;
+use anyhook_util::fs::private_file_options;
+use anyhook_util::hash::hex;
+use anyhook_util::sync::lock;
 
-/// The token in `path`; made with mode 0600 when there is none.
+const LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
+const PAGE_KEY_LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Of links, and of page keys.
+const MAX_ENTRIES: usize = 64;
+
+/// The token in `path`, created with mode 0600 if it does not exist.
 pub fn token_file(path: &Path) -> io::Result<String> {
     secret_file(path, 32)
 }
 
-/// The name of this machine's journal in a shared store, from `path`; made when there is none.
+/// The name of this machine's journal in a shared store, from `path`; created if missing.
 pub fn source_file(path: &Path) -> io::Result<String> {
     secret_file(path, 16)
 }
 
 fn secret_file(path: &Path, bytes: usize) -> io::Result<String> {
-    // A second try, for two daemons that start at the same moment.
+    // The second attempt is for two daemons that start at the same moment.
     for _ in 0..2 {
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(path) {
+        let mut options = private_file_options();
+        match options.write(true).create_new(true).open(path) {
             Ok(mut file) => {
-                let secret = random(bytes)?;
+                let secret = random_hex(bytes)?;
                 file.write_all(format!("{secret}\n").as_bytes())?;
                 file.sync_all()?;
                 return Ok(secret);
@@ -42,22 +44,22 @@ fn secret_file(path: &Path, bytes: usize) -> io::Result<String> {
         std::fs::File::open(path)?
             .take(4096)
             .read_to_string(&mut text)?;
-        close_to_others(path)?;
+        restrict_to_owner(path)?;
         let secret = text.trim();
         if secret.len() >= bytes {
             return Ok(secret.to_owned());
         }
-        // Its maker died before it wrote.
+        // Its creator died before writing it.
         std::fs::remove_file(path)?;
     }
     Err(io::Error::other(format!(
-        "`{}` holds no usable secret",
+        "`{}` does not contain a usable secret",
         path.display()
     )))
 }
 
 #[cfg(unix)]
-fn close_to_others(path: &Path) -> io::Result<()> {
+fn restrict_to_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path)?.permissions().mode();
     if mode.trailing_zeros() < 6 {
@@ -67,99 +69,81 @@ fn close_to_others(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn close_to_others(_: &Path) -> io::Result<()> {
+fn restrict_to_owner(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// So many random bytes, as hexadecimal digits.
-pub(crate) fn random(bytes: usize) -> io::Result<String> {
+/// `bytes` random bytes as hexadecimal digits.
+pub(crate) fn random_hex(bytes: usize) -> io::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(io::Error::other)?;
-    let mut text = String::with_capacity(bytes * 2);
-    for byte in buffer {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(hex(&buffer))
 }
 
-/// Takes the same time wherever the two differ.
-fn same(left: &str, right: &str) -> bool {
-    left.len() == right.len()
-        && left
-            .bytes()
-            .zip(right.bytes())
-            .fold(0, |differ, (left, right)| differ | (left ^ right))
-            == 0
-}
+/// Keys, with their expiry.
+type ExpiringKeys = Mutex<HashMap<String, Instant>>;
 
-/// Everything that opens a door.
+/// The token, one-time links and page keys.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct AccessKeys {
     token: String,
-    /// Codes of one-time links, and until when they may be used.
-    links: Mutex<HashMap<String, Instant>>,
-    /// What pages got for their code. Gone when the daemon ends.
-    sessions: Mutex<HashMap<String, Instant>>,
+    /// Codes of one-time links.
+    links: ExpiringKeys,
+    /// Keys that pages got for a code. Lost when the daemon ends.
+    page_keys: ExpiringKeys,
 }
 
-impl Keys {
-    pub fn new(token: String) -> Self {
+impl AccessKeys {
+    pub(crate) fn new(token: String) -> Self {
         Self {
             token,
             links: Mutex::default(),
-            sessions: Mutex::default(),
+            page_keys: Mutex::default(),
         }
     }
 
-    pub fn fits(&self, key: &str) -> bool {
-        if !self.token.is_empty() && same(&self.token, key) {
+    /// `None` if the daemon was started without one.
+    pub(crate) fn token(&self) -> Option<&str> {
+        Some(self.token.as_str()).filter(|token| !token.is_empty())
+    }
+
+    pub(crate) fn accepts(&self, key: &str) -> bool {
+        if !self.token.is_empty() && constant_time_eq(&self.token, key) {
             return true;
         }
         let now = Instant::now();
-        lock(&self.sessions)
+        lock(&self.page_keys)
             .iter()
-            .any(|(session, until)| *until > now && same(session, key))
+            .any(|(page_key, until)| *until > now && constant_time_eq(page_key, key))
     }
 
     /// A code that can be exchanged once.
-    pub fn new_link(&self) -> io::Result<String> {
-        let code = random(16)?;
-        let mut links = lock(&self.links);
-        keep_young(&mut links);
-        links.insert(code.clone(), Instant::now() + LINK_LIFE);
-        Ok(code)
+    pub(crate) fn new_link(&self) -> io::Result<String> {
+        new_key(&self.links, 16, LINK_LIFETIME)
     }
 
-    /// A session for a code; the code is used up, even when that fails.
-    pub fn exchange(&self, code: &str) -> Option<String> {
+    /// A page key for a code. The code is consumed, even if this fails.
+    pub(crate) fn exchange(&self, code: &str) -> Option<String> {
         let until = lock(&self.links).remove(code)?;
         if until < Instant::now() {
             return None;
         }
-        let session = random(32).ok()?;
-        let mut sessions = lock(&self.sessions);
-        keep_young(&mut sessions);
-        sessions.insert(session.clone(), Instant::now() + SESSION_LIFE);
-        Some(session)
+        new_key(&self.page_keys, 32, PAGE_KEY_LIFETIME).ok()
     }
 }
 
-fn keep_young(keys: &mut HashMap<String, Instant>) {
+/// Adds a random key. Removes expired ones, then the oldest ones over the limit.
+fn new_key(keys: &ExpiringKeys, bytes: usize, lifetime: Duration) -> io::Result<String> {
+    let key = random_hex(bytes)?;
     let now = Instant::now();
+    let mut keys = lock(keys);
     keys.retain(|_, until| *until > now);
-    while keys.len() >= SESSIONS_MAX {
-        let oldest = keys
-            .iter()
-            .min_by_key(|(_, until)| **until)
-            .map(|(key, _)| key.clone());
-        match oldest {
-            Some(oldest) => keys.remove(&oldest),
-            None => return,
-        };
+    while keys.len() >= MAX_ENTRIES
+        && let Some((oldest, _)) = keys.iter().min_by_key(|(_, until)| **until)
+    {
+        let oldest = oldest.clone();
+        keys.remove(&oldest);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    keys.insert(key.clone(), now + lifetime);
+    Ok(key)
 }

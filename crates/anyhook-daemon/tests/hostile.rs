@@ -1,12 +1,6 @@
 //! Requests that must be refused, and a daemon that stays up.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
@@ -450,15 +444,14 @@ fn the_slow_are_cut_off_and_the_many_turned_away() {
     ));
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
 
-    // Slow ones take every place; while they hold them others hear 503, then all is well.
-    let many: Vec<_> = (0..40).map(|_| hang("GET / HT")).collect();
-    let answers: Vec<_> = many.into_iter().map(ended).collect();
-    assert!(
-        answers
-            .iter()
-            .any(|answer| answer.starts_with("HTTP/1.1 503"))
-    );
+    // Slow ones take every place, and give it to whoever comes next.
+    let many: Vec<_> = (0..60).map(|_| hang("GET / HT")).collect();
+    let begun = std::time::Instant::now();
     assert_eq!(hook().send(daemon.address).status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+    for answer in many.into_iter().map(ended) {
+        assert!(!answer.contains("503"), "{answer}");
+    }
 
     // Hooks and streams may take longer than a head.
     *daemon.host.takes.lock().unwrap() = Duration::from_millis(900);

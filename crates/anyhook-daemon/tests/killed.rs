@@ -1,17 +1,8 @@
 //! Killed at any moment, under load: every event that was acknowledged is in the store, once.
 
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests"
-)]
+#![cfg(test)]
 
-#[path = "../../anyhook-store/tests/support/mod.rs"]
-mod server;
 mod support;
 
 use std::collections::BTreeSet;
@@ -23,9 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhook_daemon::{Config, Daemon, JournalSource};
+use anyhook_daemon::{Daemon, DaemonConfig, JournalSource};
 use anyhook_model::Answer;
 use anyhook_store::{EventFilter, PageQuery, Store};
+use anyhook_testkit::postgres;
 use serde_json::json;
 use support::{Call, FakeHost, TOKEN, append, record};
 
@@ -38,7 +30,7 @@ fn daemon_process() {
     };
     let journal = Path::new(&dir).join("journal");
     let store = anyhook_store::open(&std::env::var("ANYHOOK_TEST_STORE").unwrap()).unwrap();
-    let mut config = Config::new(TOKEN);
+    let mut config = DaemonConfig::new(TOKEN);
     config.listen = ([127, 0, 0, 1], 0).into();
     config.journal = Some(JournalSource {
         dir: journal.clone(),
@@ -78,8 +70,8 @@ fn start(dir: &Path, store: &str) -> (Child, SocketAddr) {
             line.split_once("listening ")
                 .map(|(_, address)| address.parse().unwrap())
         })
-        .expect("the daemon says where it listens");
-    // Nobody reads what it says later; a full pipe must not stop it.
+        .expect("the daemon prints where it listens");
+    // Later output is not read; a full pipe must not stop it.
     std::thread::spawn(move || lines.for_each(drop));
     (child, address)
 }
@@ -218,7 +210,7 @@ fn on_sqlite() {
 
 #[test]
 fn on_postgres() {
-    if let Some(address) = server::database() {
+    if let Some(address) = postgres::create_database() {
         kill_rounds(&address);
     }
 }

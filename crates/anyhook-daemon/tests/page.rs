@@ -1,13 +1,6 @@
 //! The page in a real browser: live events, filters, one event, charts, keys, hostile text.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 #[path = "support/browser.rs"]
 mod browser;
@@ -129,7 +122,7 @@ fn the_page_in_a_browser() {
 
     // Without its link the page shows nothing.
     browser.open(&format!("http://{}/", daemon.address));
-    browser.until("document.querySelector('.empty h2')?.textContent === 'This page needs its key'");
+    browser.until("document.querySelector('.empty h2')?.textContent === 'This page is locked'");
     // Its refused questions are complaints; those still under way end with the page.
     browser.open("about:blank");
     browser.until("location.href === 'about:blank'");
@@ -145,7 +138,7 @@ fn the_page_in_a_browser() {
     );
     browser.picture("timeline-light.png");
 
-    // An event that happens now appears by itself, and what it says stays text.
+    // An event that happens now appears by itself, and its content stays text.
     let mut hostile = record("hostile");
     hostile.agent = HOSTILE.into();
     hostile.event.event = "before_tool_execute".into();

@@ -1,8 +1,8 @@
-//! What an edit changes, for people.
+//! Unified diffs of edits.
 
 use similar::TextDiff;
 
-/// A unified diff of two texts, headed by the two names; empty when they are equal.
+/// A unified diff of two texts with their names in the header; empty if they are equal.
 pub fn diff(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();

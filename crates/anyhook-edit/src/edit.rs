@@ -1,133 +1,75 @@
-//! The operations on a text. Pure: a text and a wish in, a new text out.
+//! The operations on a text. Pure: a text and a request in, a new text out.
 //!
-//! Every operation plans its change on the tree, makes it on the text by
-//! splicing, reads the result back, and returns it only when the tree that
-//! comes back is the one that was planned. So a mistake here is an error
-//! message, never a damaged file.
+//! Every operation plans its change on the tree, makes it in the text, parses
+//! the result, and returns it only if the tree is the planned one. So a bug here
+//! is an error message, never a damaged file.
 
-use serde::{Deserialize, Serialize};
+use anyhook_model::Format;
+use anyhook_model::document::{self, Node, Notation};
+use anyhook_util::hash::sha256;
 use serde_json::{Map, Value};
 
 use crate::error::EditError;
-use crate::node::{Compare, Form, Node};
-use crate::patch::{Action, Patch};
-use crate::path::{Key, show};
-use crate::source::{bom_len, cut, from, splice};
+use crate::patch::{EditAction, Patch, inserted_texts};
+use crate::path::{Key, display_path};
+use crate::text::{before, bom_len, cut, from, line_and_column, splice};
+use crate::tree::{
+    Comparison, add_child, child_count, descend, node_at, same_content, tree_from_json,
+    without_node, wrong_type,
+};
 use crate::{json, toml};
-
-/// The language of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// Without comments and trailing commas: a file that has them is refused.
-    Json,
-    /// With comments and trailing commas, for readers that accept them.
-    Jsonc,
-    Toml,
-}
-
-impl Format {
-    /// For taking things out: comments that somebody put where the reader does
-    /// not accept them are no reason to stay in.
-    pub(crate) fn lenient(self) -> Self {
-        match self {
-            Self::Json | Self::Jsonc => Self::Jsonc,
-            Self::Toml => Self::Toml,
-        }
-    }
-}
 
 /// How new text is written.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
-    /// Writes `\/` for every `/` in the strings that go into JSON, for readers
-    /// that cut off `//` even inside strings.
+pub struct EditOptions {
+    /// Writes `\/` for every `/` in JSON strings, for readers that treat `//` as
+    /// a comment even inside strings.
     pub escape_slashes: bool,
-    /// The members that a document starts with when there is none yet.
+    /// The members that a new document starts with.
     pub preamble: Map<String, Value>,
 }
 
-/// A text after an edit, and the record that undoes it.
+/// A text after an edit, and the record for undoing it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edited {
+pub struct EditedText {
     pub text: String,
     pub patch: Patch,
 }
 
-/// A text after elements were taken out.
+/// A text after elements were removed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Removed {
+pub struct RemovedElements {
     pub text: String,
     /// The elements, in the order of the file.
     pub values: Vec<Value>,
 }
 
-/// Reads the value at `path`.
+/// The value at `path`.
 pub fn get(text: &str, format: Format, path: &[Key]) -> Result<Option<Value>, EditError> {
     let body = from(text, bom_len(text));
     let Some(root) = parse(body, format)? else {
         return Ok(None);
     };
-    match root.descend(body, path) {
-        Ok((depth, node)) => Ok((depth == path.len()).then(|| node.to_value())),
+    match descend(&root, body, path) {
+        Ok((depth, node)) => Ok((depth == path.len()).then(|| node.to_json())),
         Err(EditError::NoElement { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Puts `value` at the end of the array at `path`, which is made when it is not there.
-pub fn append(
-    text: &str,
-    format: Format,
-    path: &[Key],
-    value: &Value,
-    options: &Options,
-) -> Result<Edited, EditError> {
-    change(text, format, Action::Append, path, value, options)
-}
-
-/// As [`append`], but does nothing when an element of the array is ours already.
-pub fn append_unless(
-    text: &str,
-    format: Format,
-    path: &[Key],
-    value: &Value,
-    options: &Options,
-    ours: &dyn Fn(&Value) -> bool,
-) -> Result<Option<Edited>, EditError> {
-    if let Some(Value::Array(items)) = get(text, format, path)?
-        && items.iter().any(ours)
-    {
-        return Ok(None);
-    }
-    append(text, format, path, value, options).map(Some)
-}
-
-/// Writes a key that is not there yet.
-pub fn set(
-    text: &str,
-    format: Format,
-    path: &[Key],
-    value: &Value,
-    options: &Options,
-) -> Result<Edited, EditError> {
-    change(text, format, Action::Set, path, value, options)
-}
-
-/// Takes every element that matches out of the array at `path`, and up to
-/// `prune` of the containers around it when that leaves them empty.
+/// Removes every element that matches from the array at `path`, with the
+/// containers on the path that are empty then; the document stays.
 ///
-/// Without a [`Patch`] nobody knows who made those containers; with one, use
-/// [`undo`](crate::undo).
+/// Only a [`Patch`] knows whether we created those; if there is one, use
+/// [`undo`](crate::undo) instead.
 pub fn remove_matching(
     text: &str,
     format: Format,
     path: &[Key],
     matches: &dyn Fn(&Value) -> bool,
-    prune: usize,
-) -> Result<Removed, EditError> {
-    let format = format.lenient();
-    let mut removed = Removed {
+) -> Result<RemovedElements, EditError> {
+    let format = with_comments(format);
+    let mut removed = RemovedElements {
         text: text.to_owned(),
         values: Vec::new(),
     };
@@ -136,19 +78,19 @@ pub fn remove_matching(
         let Some(root) = parse(body, format)? else {
             break;
         };
-        let (depth, node) = match root.descend(body, path) {
+        let (depth, node) = match descend(&root, body, path) {
             Err(EditError::NoElement { .. }) => break,
             reached => reached?,
         };
         if depth < path.len() {
             break;
         }
-        let Some(items) = node.items() else {
-            return Err(node.mismatch(body, show(path), "an array"));
+        let Some(items) = node.as_array() else {
+            return Err(wrong_type(node, body, display_path(path), "a list"));
         };
         let found = items
             .iter()
-            .map(Node::to_value)
+            .map(Node::to_json)
             .enumerate()
             .filter(|(_, value)| matches(value))
             .last();
@@ -157,69 +99,55 @@ pub fn remove_matching(
         };
         let mut target = path.to_vec();
         target.push(Key::Index(index));
-        let target = climb(&root, target, prune);
-        let body = remove_at(body, format, &root, &target)?;
+        let with_parents = climb_empty_parents(&root, target.clone(), path.len());
+        let body = remove_node(body, format, &root, &with_parents)
+            .or_else(|_| remove_node(body, format, &root, &target))?;
         removed.text = with_bom(&removed.text, &body);
         removed.values.insert(0, value);
     }
     Ok(removed)
 }
 
-fn change(
+/// Appends `value` to the array at `path`, which is created if it is missing, or
+/// sets a key that does not exist yet.
+pub fn edit(
     text: &str,
     format: Format,
-    action: Action,
+    action: EditAction,
     path: &[Key],
     value: &Value,
-    options: &Options,
-) -> Result<Edited, EditError> {
+    options: &EditOptions,
+) -> Result<EditedText, EditError> {
     let bom = bom_len(text);
     let body = from(text, bom);
     let root = parse(body, format)?;
-    // A TOML text always has a root table; one without a word in it counts as none.
-    let blank = root
-        .as_ref()
-        .is_none_or(|root| format == Format::Toml && body.trim().is_empty() && root.len() == 0);
-    let preamble;
-    let start = if let Some(root) = root.as_ref().filter(|_| !blank) {
-        root
-    } else {
-        preamble = Node::from_value(&Value::Object(options.preamble.clone()));
-        &preamble
-    };
-    let planned = plan(body, start, action, path, value)?;
-    let proposals = match (&root, blank, format) {
-        (_, true, Format::Json | Format::Jsonc) => {
-            let whole = planned.tree.to_value();
-            vec![json::document(body, &whole, options.escape_slashes)]
-        }
-        (_, true, Format::Toml) => vec![toml::document(body, &planned.tree.to_value())?],
-        (Some(root), false, Format::Json | Format::Jsonc) => vec![json::insert(
-            body,
-            root,
-            planned.container,
-            planned.key,
-            &planned.value,
-            options.escape_slashes,
-        )],
-        (Some(root), false, Format::Toml) => {
-            toml::insert(body, root, planned.container, planned.key, &planned.value)?
-        }
-        (None, _, _) => Vec::new(),
+    // A TOML text always has a root table; that of a blank text counts as none.
+    let blank = root.as_ref().is_none_or(|root| {
+        format == Format::Toml && body.trim().is_empty() && child_count(root) == 0
+    });
+    let root = root.filter(|_| !blank);
+    let preamble = || tree_from_json(&Value::Object(options.preamble.clone()));
+    let start = root.clone().unwrap_or_else(preamble);
+    let planned = plan_edit(body, start, action, path, value)?;
+    let slashes = options.escape_slashes;
+    let proposals = match (&root, format) {
+        (None, Format::Toml) => vec![toml::document(body, &planned.tree.to_json())?],
+        (None, _) => vec![json::document(body, &planned.tree.to_json(), slashes)],
+        (Some(root), Format::Toml) => toml::insert(body, root, &planned)?,
+        (Some(root), _) => vec![json::insert(body, root, &planned, slashes)],
     };
     for mut insertions in proposals {
         let new = splice(body, &insertions);
-        let back = parse(&new, format);
-        let Ok(Some(back)) = back else {
+        let Ok(Some(parsed)) = parse(&new, format) else {
             continue;
         };
-        if !back.same(&planned.tree, compare(format)) {
+        if !same_content(&parsed, &planned.tree, comparison_for(format)) {
             continue;
         }
         for insertion in &mut insertions {
             insertion.at += bom;
         }
-        let text_after = with_bom(text, &new);
+        let after = with_bom(text, &new);
         let patch = Patch {
             format,
             action,
@@ -231,109 +159,114 @@ fn change(
             } else {
                 Map::new()
             },
-            ..Patch::of(text, &text_after, &insertions)
+            spans: inserted_texts(&after, insertions),
+            before: sha256(text.as_bytes()),
+            after: sha256(after.as_bytes()),
         };
-        return Ok(Edited {
-            text: text_after,
-            patch,
-        });
+        return Ok(EditedText { text: after, patch });
     }
-    Err(EditError::Unsafe { at: show(path) })
+    Err(EditError::Unsafe {
+        at: display_path(path),
+    })
 }
 
-/// What an edit is to achieve: `value` goes into `container`, and `tree` comes of it.
-struct Plan<'p> {
-    container: &'p [Key],
-    key: Option<&'p str>,
-    value: Value,
+/// The goal of an edit: `value` is added to `container`, and `tree` is the result.
+pub(crate) struct PlannedEdit<'p> {
+    pub container: &'p [Key],
+    /// The key of `value`, if the container is an object.
+    pub key: Option<&'p str>,
+    pub value: Value,
     created: usize,
     tree: Node,
 }
 
-fn plan<'p>(
+fn plan_edit<'p>(
     text: &str,
-    root: &Node,
-    action: Action,
+    mut tree: Node,
+    action: EditAction,
     path: &'p [Key],
     value: &Value,
-) -> Result<Plan<'p>, EditError> {
-    let (depth, node) = root.descend(text, path)?;
+) -> Result<PlannedEdit<'p>, EditError> {
+    let (depth, node) = descend(&tree, text, path)?;
     let (container, missing) = path.split_at(depth);
-    let mut planned = Plan {
-        container,
-        key: None,
-        value: value.clone(),
-        created: 0,
-        tree: root.clone(),
-    };
+    let (mut key, mut value, mut created) = (None, value.clone(), 0);
     if let Some((first, deeper)) = missing.split_first() {
-        if action == Action::Append {
-            planned.value = Value::Array(vec![planned.value]);
-            planned.created = 1;
+        if action == EditAction::Append {
+            value = Value::Array(vec![value]);
+            created = 1;
         }
-        for key in deeper.iter().rev() {
-            let Key::Name(name) = key else {
-                return Err(EditError::NoElement {
-                    at: show(path),
-                    index: 0,
-                });
+        for step in deeper.iter().rev() {
+            let Key::Name(name) = step else {
+                let at = display_path(path);
+                return Err(EditError::NoElement { at, index: 0 });
             };
-            planned.value = Value::Object(Map::from_iter([(name.clone(), planned.value)]));
-            planned.created += 1;
+            value = Value::Object(Map::from_iter([(name.clone(), value)]));
+            created += 1;
         }
         if let Key::Name(name) = first {
-            planned.key = Some(name);
+            key = Some(name.as_str());
         }
-    } else if action == Action::Set {
-        let (line, column) = crate::source::position(text, node.span.start);
+    } else if action == EditAction::Set {
+        let (line, column) = line_and_column(text, node.span.start);
         return Err(EditError::AlreadySet {
-            at: show(path),
+            at: display_path(path),
             line,
             column,
         });
-    } else if node.items().is_none() {
-        return Err(node.mismatch(text, show(path), "an array"));
+    } else if node.as_array().is_none() {
+        return Err(wrong_type(node, text, display_path(path), "a list"));
     }
-    let child = Node::from_value(&planned.value);
-    if let Some(container) = planned.tree.at_mut(container) {
-        container.push(planned.key, child);
-    }
-    Ok(planned)
+    add_child(&mut tree, container, key, tree_from_json(&value));
+    Ok(PlannedEdit {
+        container,
+        key,
+        value,
+        created,
+        tree,
+    })
 }
 
 pub(crate) fn parse(body: &str, format: Format) -> Result<Option<Node>, EditError> {
+    let comments = match format {
+        Format::Json => false,
+        Format::Jsonc => true,
+        Format::Toml => return toml::parse(body).map(Some),
+        Format::Yaml => return Err(EditError::UnsupportedFormat(format)),
+    };
+    document::parse_json_for_editing(body, comments)
+        .map_err(|error| EditError::parse(body, error.span.start, error.message))
+}
+
+/// The format for removing things: comments that the file's reader does not
+/// accept are no reason to keep our entries in it.
+pub(crate) fn with_comments(format: Format) -> Format {
     match format {
-        Format::Json => json::parse(body, false),
-        Format::Jsonc => json::parse(body, true),
-        Format::Toml => toml::parse(body).map(Some),
+        Format::Json => Format::Jsonc,
+        other => other,
     }
 }
 
-pub(crate) fn compare(format: Format) -> Compare {
+fn comparison_for(format: Format) -> Comparison {
     match format {
-        Format::Json | Format::Jsonc => Compare::Strict,
-        Format::Toml => Compare::Unordered,
+        Format::Toml => Comparison::Unordered,
+        _ => Comparison::Strict,
     }
 }
 
-/// The body behind the byte order mark that `original` has, if it has one.
+/// The body after the byte order mark of `original`, if it has one.
 pub(crate) fn with_bom(original: &str, body: &str) -> String {
-    let mark = crate::source::before(original, bom_len(original));
+    let mark = before(original, bom_len(original));
     format!("{mark}{body}")
 }
 
-/// The topmost node that may go together with `target`: up to `limit`
-/// containers around it go too when they hold nothing else.
-pub(crate) fn climb(root: &Node, mut target: Vec<Key>, limit: usize) -> Vec<Key> {
+/// The topmost node that can be removed with `target`: up to `limit` containers
+/// around it that contain nothing else.
+pub(crate) fn climb_empty_parents(root: &Node, mut target: Vec<Key>, limit: usize) -> Vec<Key> {
     for _ in 0..limit {
-        let parents = target
-            .len()
-            .checked_sub(1)
-            .and_then(|end| target.get(..end));
-        let Some(parents) = parents else {
-            break;
-        };
-        if root.at(parents).is_none_or(|parent| parent.len() != 1) {
+        let parent = target
+            .split_last()
+            .and_then(|(_, parents)| node_at(root, parents));
+        if parent.is_none_or(|parent| child_count(parent) != 1) {
             break;
         }
         target.pop();
@@ -341,40 +274,51 @@ pub(crate) fn climb(root: &Node, mut target: Vec<Key>, limit: usize) -> Vec<Key>
     target
 }
 
-/// The text without the node at `target`, read back and found to differ in that only.
-pub(crate) fn remove_at(
+/// The text without the node at `target`; parsed again to check that nothing else changed.
+pub(crate) fn remove_node(
     body: &str,
     format: Format,
     root: &Node,
     target: &[Key],
 ) -> Result<String, EditError> {
-    root.descend(body, target)?;
+    descend(root, body, target)?;
     let ranges = match format {
-        Format::Json | Format::Jsonc => json::remove(body, root, target),
         Format::Toml => toml::remove(body, root, target),
+        _ => json::remove(body, root, target),
     };
     let new = cut(body, ranges);
-    let back = parse(&new, format)?;
-    if is_rest(format, back.as_ref(), root, target) {
+    let parsed = parse(&new, format)?;
+    if differs_only_by(format, parsed.as_ref(), root, target) {
         Ok(new)
     } else {
-        Err(EditError::Unsafe { at: show(target) })
+        Err(EditError::Unsafe {
+            at: display_path(target),
+        })
     }
 }
 
-/// Whether `back` is `root` without the node at `target`.
-pub(crate) fn is_rest(format: Format, back: Option<&Node>, root: &Node, target: &[Key]) -> bool {
-    let (rest, back) = match (root.without(target), back) {
+/// Whether `new` is `root` without the node at `target`.
+pub(crate) fn differs_only_by(
+    format: Format,
+    new: Option<&Node>,
+    root: &Node,
+    target: &[Key],
+) -> bool {
+    let (rest, new) = match (without_node(root, target), new) {
         (None, None) => return true,
-        (None, Some(back)) => return format == Format::Toml && back.len() == 0,
+        (None, Some(new)) => return format == Format::Toml && child_count(new) == 0,
         (Some(_), None) => return false,
-        (Some(rest), Some(back)) => (rest, back),
+        (Some(rest), Some(new)) => (rest, new),
     };
-    // The last of an array of tables takes the array with it: there is no text for an empty one.
-    let tables = target
+    // Removing the last table of an array removes the array: it has no syntax when empty.
+    let last_of_tables = target
         .split_last()
-        .and_then(|(_, parents)| root.at(parents))
-        .is_some_and(|parent| parent.form == Form::Tables && parent.len() == 1);
-    let implied = format == Format::Toml && tables;
-    back.same(&rest, compare(format)) || (implied && back.same(&rest, Compare::Hollow))
+        .and_then(|(_, parents)| node_at(root, parents))
+        .is_some_and(|parent| {
+            parent.notation == Notation::ArrayOfTables && child_count(parent) == 1
+        });
+    same_content(new, &rest, comparison_for(format))
+        || (format == Format::Toml
+            && last_of_tables
+            && same_content(new, &rest, Comparison::IgnoreEmpty))
 }

@@ -1,21 +1,23 @@
-//! What can go wrong when a text is edited. Every message names the place, so
-//! that the caller only has to put the file's name before it.
+//! Errors of editing a text. Every message has the position, so that callers
+//! only need to put the file's name before it.
 
-use crate::source::position;
+use anyhook_model::Format;
 
-/// Why an edit was refused. The text is never changed when one of these comes back.
+use crate::text::line_and_column;
+
+/// Why an edit was refused. The text is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The text is not valid in its format.
+    /// The text has a syntax error.
     #[error("line {line}, column {column}: {message}")]
     Parse {
         line: usize,
         column: usize,
         message: String,
     },
-    /// A key on the path is there twice, and readers disagree about which one counts.
+    /// A key on the path occurs twice, and readers disagree about which one counts.
     #[error(
-        "line {line}, column {column}: the key `{key}` is there twice (first on line {first_line}), and readers disagree about which one counts; keep one of them"
+        "line {line}, column {column}: duplicate key `{key}` (first on line {first_line}); readers disagree about which one counts, so remove one"
     )]
     DuplicateKey {
         key: String,
@@ -23,16 +25,16 @@ pub enum EditError {
         line: usize,
         column: usize,
     },
-    /// Something on the path is not the kind of value that the path needs.
-    #[error("line {line}, column {column}: `{at}` is {found}, but {expected} is needed here")]
-    Kind {
+    /// A value on the path has the wrong type.
+    #[error("line {line}, column {column}: `{at}` must be {expected}, not {found}")]
+    WrongType {
         at: String,
         found: &'static str,
         expected: &'static str,
         line: usize,
         column: usize,
     },
-    /// The path names an array element that is not there.
+    /// The path has an index that the array does not have.
     #[error("`{at}` has no element {index}")]
     NoElement { at: String, index: usize },
     /// `set` writes new keys only.
@@ -42,17 +44,19 @@ pub enum EditError {
         line: usize,
         column: usize,
     },
-    /// The value has no form in this format (TOML has no null, for instance).
+    /// The format cannot express the value (TOML has no null, for example).
     #[error("{what} cannot be written in this format")]
     Unwritable { what: String },
-    /// The edit was computed, read back, and found to change more than it should.
-    #[error("`{at}` cannot be edited here without touching something else")]
+    #[error("editing {} files is not supported", .0.as_str())]
+    UnsupportedFormat(Format),
+    /// The result of the edit was parsed, and would change more than it should.
+    #[error("`{at}` cannot be edited without changing other parts of the file")]
     Unsafe { at: String },
 }
 
 impl EditError {
     pub(crate) fn parse(text: &str, offset: usize, message: impl Into<String>) -> Self {
-        let (line, column) = position(text, offset);
+        let (line, column) = line_and_column(text, offset);
         Self::Parse {
             line,
             column,

@@ -1,44 +1,49 @@
-//! Files as a whole: read as text, replaced in one step, removed again.
+//! Whole files: read as text, replaced atomically, removed.
 //!
-//! A reader sees the old file or the new one, never a part, whatever happens
-//! to this process.
+//! A reader sees the old file or the new one, never a part of it, even if this
+//! process dies.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::error::EditError;
-use crate::patch::sha256;
+use anyhook_util::hash::sha256;
 
-/// Starts the name of every temporary file: hidden, without the ending of any
-/// config file, so that nothing reads it as one.
+use crate::error::EditError;
+
+/// Prefix of every temporary file: hidden, and without the extension of any
+/// config file, so that no program reads it as one.
 const TEMP_PREFIX: &str = ".anyhook-tmp-";
 
-/// Symbolic links that are followed before it counts as a circle.
-const MAX_LINKS: usize = 40;
+/// The names or a value of a file's extended attributes, on Linux at most.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
 
-/// What went wrong with a file.
+/// How many symbolic links are followed before it counts as a loop.
+const MAX_SYMLINKS: usize = 40;
+
+/// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("cannot {action} `{}`: {source}", path.display())]
+    #[error("could not {action} `{}`: {source}", path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    #[error("`{}` is not a regular file, so it was left alone", .0.display())]
+    #[error("`{}` is not a regular file; it was not changed", .0.display())]
     NotAFile(PathBuf),
-    #[error("`{}` is there already and not ours, so it was left alone", .0.display())]
+    #[error("`{}` already exists and was not written by anyhook; it was not changed", .0.display())]
     NotOurs(PathBuf),
-    #[error("`{}` is write-protected, so it was left alone; allow writing (chmod u+w) and try again", .0.display())]
+    #[error("`{}` is read-only; make it writable (chmod u+w) and try again", .0.display())]
     ReadOnly(PathBuf),
-    #[error("`{}` is not UTF-8 text, so it was left alone", .0.display())]
+    #[error("`{}` is not UTF-8 text; it was not changed", .0.display())]
     NotText(PathBuf),
-    #[error("another process is editing `{}` and has not finished; try again when it is done", .0.display())]
+    #[error("another process is editing `{}`; try again when it is done", .0.display())]
     Busy(PathBuf),
     #[error("`{}`: {source}", path.display())]
     Edit { path: PathBuf, source: EditError },
-    #[error("the record of the installation, `{}`, cannot be read: {message}", path.display())]
+    #[error("could not read the installation record `{}`: {message}", path.display())]
     Log { path: PathBuf, message: String },
 }
 
@@ -53,11 +58,11 @@ impl FileError {
     }
 }
 
-/// The moments of a write, in order.
+/// The steps of a write, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    FoldersMade,
-    TempMade,
+pub enum WriteStep {
+    FoldersCreated,
+    TempCreated,
     HalfWritten,
     Written,
     ModeSet,
@@ -66,32 +71,27 @@ pub enum Step {
     FolderSynced,
 }
 
-/// Told of every step before the next one begins. An error ends the write as a
-/// failing disk would; tests use it to die at any moment.
-pub type Watch<'w> = &'w mut dyn FnMut(&Path, Step) -> io::Result<()>;
+/// Called after every step, before the next one begins. An error ends the write
+/// like a failing disk; tests use it to die at any step.
+pub type WriteObserver<'w> = &'w mut dyn FnMut(&Path, WriteStep) -> io::Result<()>;
 
-/// The file behind any symbolic links. It need not exist, nor its folder.
+/// The path with symbolic links resolved. Neither file nor folder need exist.
 pub fn real_path(path: &Path) -> Result<PathBuf, FileError> {
     let mut real = std::path::absolute(path).map_err(FileError::io("find", path))?;
-    for _ in 0..MAX_LINKS {
+    for _ in 0..MAX_SYMLINKS {
         let is_link = fs::symlink_metadata(&real).is_ok_and(|meta| meta.is_symlink());
         if !is_link {
             return Ok(resolve_folder(&real));
         }
         let next = fs::read_link(&real).map_err(FileError::io("follow", &real))?;
-        real = match real.parent() {
-            Some(folder) => folder.join(next),
-            None => next,
-        };
+        real.pop();
+        real.push(next);
     }
-    Err(FileError::Io {
-        action: "follow",
-        path: path.to_owned(),
-        source: io::Error::other("too many symbolic links"),
-    })
+    let error = io::Error::other("too many symbolic links");
+    Err(FileError::io("follow", path)(error))
 }
 
-/// Resolves the part of the folder that exists; the rest cannot hold links.
+/// Resolves the part of the folder that exists; the rest cannot contain links.
 fn resolve_folder(path: &Path) -> PathBuf {
     for ancestor in path.ancestors().skip(1) {
         if let Ok(real) = fs::canonicalize(ancestor)
@@ -103,13 +103,10 @@ fn resolve_folder(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// The text of a file, or nothing when there is no such file.
+/// The text of a file, or `None` if it does not exist.
 pub fn read_text(path: &Path) -> Result<Option<String>, FileError> {
-    match fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => return Err(FileError::NotAFile(path.to_owned())),
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::io("read", path)(error)),
+    if regular_file(path)?.is_none() {
+        return Ok(None);
     }
     let bytes = fs::read(path).map_err(FileError::io("read", path))?;
     String::from_utf8(bytes)
@@ -117,66 +114,74 @@ pub fn read_text(path: &Path) -> Result<Option<String>, FileError> {
         .map_err(|_| FileError::NotText(path.to_owned()))
 }
 
-/// Replaces the content of a file in one step, and makes the file and its
-/// folders when they are not there. Mode and, where the system allows, owner
-/// stay. Returns the folders that were made, outermost first.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<Vec<PathBuf>, FileError> {
-    write_watched(path, bytes, &mut |_, _| Ok(()))
+/// The metadata of a file, or `None` if it does not exist.
+fn regular_file(path: &Path) -> Result<Option<fs::Metadata>, FileError> {
+    match fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(FileError::NotAFile(path.to_owned())),
+        Ok(meta) => Ok(Some(meta)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(FileError::io("read", path)(error)),
+    }
 }
 
-/// As [`write_atomic`], with a witness.
-pub fn write_watched(
+/// Replaces the content of a file atomically, and creates the file and its
+/// folders if they are missing. Keeps the mode and, if permitted, the owner.
+/// Returns the folders that were created, outermost first.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<Vec<PathBuf>, FileError> {
+    write_observed(path, bytes, &mut |_, _| Ok(()))
+}
+
+/// As [`write_atomic`], with an observer of every step.
+pub fn write_observed(
     path: &Path,
     bytes: &[u8],
-    watch: Watch<'_>,
+    observer: WriteObserver<'_>,
 ) -> Result<Vec<PathBuf>, FileError> {
-    write_as(path, bytes, false, watch)
+    write_with_permissions(path, bytes, false, observer)
 }
 
-/// As [`write_watched`]; a new file can be made one to run.
-pub(crate) fn write_as(
+/// As [`write_observed`]; a new file can be made executable.
+pub(crate) fn write_with_permissions(
     path: &Path,
     bytes: &[u8],
     executable: bool,
-    watch: Watch<'_>,
+    observer: WriteObserver<'_>,
 ) -> Result<Vec<PathBuf>, FileError> {
     let real = real_path(path)?;
-    let old = match fs::metadata(&real) {
-        Ok(meta) if !meta.is_file() => return Err(FileError::NotAFile(real)),
-        Ok(meta) if meta.permissions().readonly() => return Err(FileError::ReadOnly(real)),
-        Ok(meta) => Some(meta),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(FileError::io("read", &real)(error)),
-    };
-    let made = missing_folders(&real);
-    let mut attempt = Attempt {
+    let old = regular_file(&real)?;
+    let is_read_only = |old: &fs::Metadata| old.permissions().readonly();
+    if old.as_ref().is_some_and(is_read_only) {
+        return Err(FileError::ReadOnly(real));
+    }
+    let created = missing_folders(&real);
+    let mut attempt = UnfinishedWrite {
         temp: None,
-        made: made.clone(),
+        created: created.clone(),
     };
     let mode = match (&old, executable) {
-        // Private until the mode of the old file is set: settings may hold secrets.
+        // Private until the mode of the old file is set: settings may contain secrets.
         (Some(_), _) => 0o600,
         (None, false) => 0o666,
         (None, true) => 0o777,
     };
-    replace(&real, old.as_ref(), mode, bytes, &mut attempt, watch)
+    replace(&real, old.as_ref(), mode, bytes, &mut attempt, observer)
         .map_err(FileError::io("write", &real))?;
-    attempt.made.clear();
-    Ok(made)
+    attempt.created.clear();
+    Ok(created)
 }
 
-/// What has to go again when a write fails half-way.
-struct Attempt {
+/// What to remove if a write fails half-way.
+struct UnfinishedWrite {
     temp: Option<PathBuf>,
-    made: Vec<PathBuf>,
+    created: Vec<PathBuf>,
 }
 
-impl Drop for Attempt {
+impl Drop for UnfinishedWrite {
     fn drop(&mut self) {
         if let Some(temp) = &self.temp {
             let _gone_already = fs::remove_file(temp);
         }
-        remove_folders(&self.made);
+        remove_folders(&self.created);
     }
 }
 
@@ -185,37 +190,38 @@ fn replace(
     old: Option<&fs::Metadata>,
     mode: u32,
     bytes: &[u8],
-    attempt: &mut Attempt,
-    watch: Watch<'_>,
+    attempt: &mut UnfinishedWrite,
+    observer: WriteObserver<'_>,
 ) -> io::Result<()> {
-    let mut reached = |step| watch(real, step);
+    let mut reached = |step| observer(real, step);
     let folder = real.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    reached(Step::FoldersMade)?;
+    reached(WriteStep::FoldersCreated)?;
     let (mut file, temp) = create_temp(real, folder, mode)?;
     attempt.temp = Some(temp.clone());
-    reached(Step::TempMade)?;
+    reached(WriteStep::TempCreated)?;
     let (head, tail) = bytes.split_at(bytes.len() / 2);
     file.write_all(head)?;
-    reached(Step::HalfWritten)?;
+    reached(WriteStep::HalfWritten)?;
     file.write_all(tail)?;
-    reached(Step::Written)?;
+    reached(WriteStep::Written)?;
     if let Some(old) = old {
         keep_owner(&file, old);
+        keep_extended_attributes(&file, real);
         file.set_permissions(old.permissions())?;
     }
-    reached(Step::ModeSet)?;
+    reached(WriteStep::ModeSet)?;
     file.sync_all()?;
     drop(file);
-    reached(Step::Synced)?;
+    reached(WriteStep::Synced)?;
     fs::rename(&temp, real)?;
     attempt.temp = None;
-    reached(Step::Renamed)?;
+    reached(WriteStep::Renamed)?;
     sync_folder(folder);
-    reached(Step::FolderSynced)
+    reached(WriteStep::FolderSynced)
 }
 
-/// `mode` is what the process's umask is taken from, where the system has one.
+/// On Unix, the file gets `mode` without the bits of the process's umask.
 fn create_temp(real: &Path, folder: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -237,7 +243,7 @@ fn create_temp(real: &Path, folder: &Path, mode: u32) -> io::Result<(File, PathB
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// The same for all temporary files of one target, and of no other.
+/// Common to all temporary files of one target, and different for every target.
 fn temp_stem(real: &Path) -> String {
     let name = real.file_name().unwrap_or_default();
     let mut hash = sha256(name.as_encoded_bytes());
@@ -245,9 +251,9 @@ fn temp_stem(real: &Path) -> String {
     format!("{TEMP_PREFIX}{hash}-")
 }
 
-/// Removes what a process that died left beside `path`. Only for who holds the
-/// lock of that file: otherwise another's write may be under way.
-pub(crate) fn remove_stale(real: &Path) {
+/// Removes the temporary files of a process that died. The caller must hold the
+/// lock of the file: otherwise another process may be writing it.
+pub(crate) fn remove_stale_temp_files(real: &Path) {
     let stem = temp_stem(real);
     let Some(entries) = real.parent().and_then(|folder| fs::read_dir(folder).ok()) else {
         return;
@@ -259,16 +265,11 @@ pub(crate) fn remove_stale(real: &Path) {
     }
 }
 
-/// Removes a file that we made, and those of the folders that we made for it
-/// that are empty now.
+/// Removes a file that we created, and the folders created for it that are
+/// empty now.
 pub fn remove_created(path: &Path, folders: &[PathBuf]) -> Result<(), FileError> {
     let real = real_path(path)?;
-    match fs::remove_file(&real) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(FileError::io("remove", &real)(error));
-        }
-        _ => {}
-    }
+    remove_if_exists(&real)?;
     if let Some(folder) = real.parent() {
         sync_folder(folder);
     }
@@ -276,7 +277,16 @@ pub fn remove_created(path: &Path, folders: &[PathBuf]) -> Result<(), FileError>
     Ok(())
 }
 
-/// The folders that will have to be made for a file, outermost first.
+pub(crate) fn remove_if_exists(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(FileError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The folders that must be created for a file, outermost first.
 pub(crate) fn missing_folders(real: &Path) -> Vec<PathBuf> {
     let folders = real.ancestors().skip(1);
     let missing = folders.take_while(|path| !path.exists());
@@ -285,15 +295,29 @@ pub(crate) fn missing_folders(real: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// A folder with something in it stays: the system refuses to remove it.
+/// A folder that is not empty stays: the system refuses to remove it.
 fn remove_folders(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _may_be_in_use = fs::remove_dir(folder);
     }
 }
 
-/// The permission bits, where the system has them.
-pub(crate) fn mode(path: &Path) -> Option<u32> {
+/// How many names a file has, on Unix. Replacing it changes only one of them.
+pub fn hard_link_count(path: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        fs::metadata(path).ok().map(|meta| meta.nlink())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        None
+    }
+}
+
+/// The permission bits, on Unix.
+pub(crate) fn permission_bits(path: &Path) -> Option<u32> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -307,8 +331,8 @@ pub(crate) fn mode(path: &Path) -> Option<u32> {
     }
 }
 
-/// Lets everybody run a file who may read it, where the system asks for that.
-pub(crate) fn make_executable(path: &Path) -> Result<(), FileError> {
+/// Makes a file executable for everyone who may read it, on Unix.
+pub fn make_executable(path: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
@@ -325,7 +349,7 @@ pub(crate) fn make_executable(path: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Only root can give files away; for others the owner is right already, or
+/// Only root can change the owner; for other users it is already right or
 /// cannot be kept.
 #[cfg(unix)]
 fn keep_owner(file: &File, old: &fs::Metadata) {
@@ -341,8 +365,33 @@ fn keep_owner(file: &File, old: &fs::Metadata) {
 #[cfg(not(unix))]
 fn keep_owner(_file: &File, _old: &fs::Metadata) {}
 
-/// Makes the new name last through a power cut. The content is safe already,
-/// so a system that cannot do this is no reason to fail.
+/// Labels and the like that users and tools have attached to the file. Those of
+/// the system, such as security labels, may be refused; the new file has its own.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+fn keep_extended_attributes(file: &File, old: &Path) {
+    use rustix::fs::{XattrFlags, fsetxattr, getxattr, listxattr};
+    let mut names = vec![0_u8; MAX_ATTRIBUTE_BYTES];
+    let Ok(length) = listxattr(old, &mut *names) else {
+        return;
+    };
+    names.truncate(length);
+    for name in names
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+    {
+        let mut value = vec![0_u8; MAX_ATTRIBUTE_BYTES];
+        if let Ok(length) = getxattr(old, name, &mut *value) {
+            let value = value.get(..length).unwrap_or_default();
+            let _not_permitted = fsetxattr(file, name, value, XattrFlags::empty());
+        }
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+fn keep_extended_attributes(_file: &File, _old: &Path) {}
+
+/// Makes the rename survive a power failure. The content is already safe, so
+/// failing to do this is not an error.
 fn sync_folder(folder: &Path) {
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
@@ -350,4 +399,25 @@ fn sync_folder(folder: &Path) {
     }
     #[cfg(not(unix))]
     let _ = folder;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+    #[test]
+    fn extended_attributes_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        fs::write(&path, "{}").unwrap();
+        if setxattr(&path, "user.label", b"mine", XattrFlags::empty()).is_err() {
+            // This file system has none.
+            return;
+        }
+        write_atomic(&path, b"{ }").unwrap();
+        let mut value = [0_u8; 8];
+        let length = getxattr(&path, "user.label", &mut value).unwrap();
+        assert_eq!(&value[..length], b"mine");
+    }
 }

@@ -1,46 +1,48 @@
-//! Edits config files in place, as text, and takes the edits out again.
+//! Edits config files in place, as text, and undoes the edits.
 //!
-//! The files belong to somebody else: comments, order, white space, line
-//! endings and everything that this crate has never heard of stay as they are.
+//! The files belong to other programs: comments, order, white space, line
+//! endings and everything that this crate does not know stay as they are.
 //! Two invariants hold for every operation on a text:
 //!
-//! - **Only insertions.** An edit is a list of insertions; undoing it removes
-//!   those bytes and no others.
-//! - **Read back.** A result is returned only after it was parsed again and
-//!   says what was planned; otherwise the edit is refused.
+//! - **Insert only.** An edit is a list of insertions; undoing it removes those
+//!   bytes and no others.
+//! - **Read back.** A result is returned only after it was parsed again and has
+//!   the planned content; otherwise the edit is refused.
 //!
-//! `edit`, `patch` and `undo` are pure; only `file`, `lock`, `log`,
-//! `session` and `placed` touch the disk. No agent's name occurs here.
+//! `edit`, `patch` and `undo` are pure; only `file`, `lock`, `install_log`,
+//! `editable_file` and `generated_file` touch the disk. No agent's name occurs
+//! here.
+
+#![deny(clippy::disallowed_methods)]
 
 mod diff;
 mod edit;
+mod editable_file;
 mod error;
 mod file;
+mod generated_file;
+mod install_log;
 mod json;
 mod list;
 mod lock;
-mod log;
-mod node;
 mod patch;
 mod path;
-mod placed;
-mod session;
-mod source;
+mod text;
 mod toml;
+mod tree;
 mod undo;
 
 pub use diff::diff;
-pub use edit::{
-    Edited, Format, Options, Removed, append, append_unless, get, remove_matching, set,
-};
+pub use edit::{EditOptions, EditedText, RemovedElements, edit, get, remove_matching};
+pub use editable_file::{ContentChange, EditFn, EditableFile, TextEditor};
 pub use error::EditError;
 pub use file::{
-    FileError, Step, Watch, read_text, real_path, remove_created, write_atomic, write_watched,
+    FileError, WriteObserver, WriteStep, hard_link_count, make_executable, read_text, real_path,
+    remove_created, write_atomic, write_observed,
 };
-pub use lock::Lock;
-pub use log::InstallLog;
-pub use patch::{Action, Patch, Span, sha256};
+pub use generated_file::GeneratedFile;
+pub use install_log::InstallLog;
+pub use lock::FileLock;
+pub use patch::{EditAction, InsertedText, Patch};
 pub use path::Key;
-pub use placed::Placed;
-pub use session::{Change, Draft, Site, Wish};
-pub use undo::{How, Undone, undo, undo_all};
+pub use undo::{UndoMethod, UndoResult, undo, undo_all};

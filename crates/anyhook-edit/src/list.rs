@@ -1,15 +1,17 @@
-//! A bracketed, comma-separated list as text: where its items, commas and
-//! comments stand, and how one item goes in at the end or comes out.
+//! The text of a bracketed, comma-separated list: where its items, commas and
+//! comments are, how to append an item and how to remove one.
 //!
-//! Shared by JSON arrays and objects and TOML's inline arrays and tables. It
-//! knows nothing of what the items say.
+//! Shared by JSON arrays and objects and TOML's inline arrays and tables. Does
+//! not look into the items.
 
 use std::ops::Range;
 
-use crate::source::{Insertion, from, indent_at, slice};
+use anyhook_model::document::Node;
+
+use crate::text::{Insertion, from, indent_at, slice};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Comments {
+pub(crate) enum CommentSyntax {
     /// `//` and `/* */`
     Slash,
     /// `#`
@@ -17,53 +19,44 @@ pub(crate) enum Comments {
 }
 
 #[derive(Debug)]
-pub(crate) struct List<'t> {
+pub(crate) struct BracketedList<'t> {
     text: &'t str,
     /// Between the brackets, without them.
     inner: Range<usize>,
     items: Vec<Range<usize>>,
     /// The comma after each item.
     commas: Vec<Option<usize>>,
-    comments: Vec<Comment>,
+    /// The end of each comment, and whether the comment runs to the end of its
+    /// line, where it would swallow text inserted after it.
+    comments: Vec<(usize, bool)>,
 }
 
-#[derive(Debug)]
-struct Comment {
-    range: Range<usize>,
-    /// Runs to the end of its line, and would swallow what is put behind it.
-    line: bool,
-}
+/// Writes a new item: on separate lines that start with the given white space,
+/// or without it, on the line where the list already is.
+pub(crate) type RenderItem<'r> = &'r dyn Fn(Option<&str>) -> String;
 
-/// How a new item is to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// On the line where the list already is.
-    Inline,
-    /// On lines of its own, the first of which starts with this white space.
-    Block { indent: String },
-}
-
-/// The habits of the text around the list.
+/// How lists are formatted in the text around this one.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct ListStyle {
     pub newline: &'static str,
     /// One level of indentation.
-    pub unit: String,
+    pub indent: String,
     /// Whether an empty list is opened over several lines.
     pub block_when_empty: bool,
-    /// White space after a comma when the list itself does not show it.
+    /// White space after a comma, if the list itself has no example.
     pub gap: &'static str,
     /// White space inside the brackets of an empty list on one line.
     pub pad: &'static str,
 }
 
-impl<'t> List<'t> {
+impl<'t> BracketedList<'t> {
     pub(crate) fn scan(
         text: &'t str,
-        inner: Range<usize>,
+        node: &Node,
         items: Vec<Range<usize>>,
-        syntax: Comments,
+        syntax: CommentSyntax,
     ) -> Self {
+        let inner = node.span.start + 1..node.span.end.saturating_sub(1);
         let mut list = Self {
             text,
             commas: Vec::with_capacity(items.len()),
@@ -83,19 +76,19 @@ impl<'t> List<'t> {
     }
 
     /// Records the comments between two items and returns the first comma.
-    fn gap(&mut self, range: Range<usize>, syntax: Comments) -> Option<usize> {
+    fn gap(&mut self, range: Range<usize>, syntax: CommentSyntax) -> Option<usize> {
         let mut comma = None;
         let mut at = range.start;
         while at < range.end {
             let rest = slice(self.text, at..range.end);
             let line = match syntax {
-                Comments::Slash => rest.starts_with("//"),
-                Comments::Hash => rest.starts_with('#'),
+                CommentSyntax::Slash => rest.starts_with("//"),
+                CommentSyntax::Hash => rest.starts_with('#'),
             };
             let len = if line {
                 let len = rest.find('\n').unwrap_or(rest.len());
                 slice(rest, 0..len).trim_end_matches('\r').len()
-            } else if syntax == Comments::Slash && rest.starts_with("/*") {
+            } else if syntax == CommentSyntax::Slash && rest.starts_with("/*") {
                 rest.find("*/").map_or(rest.len(), |end| end + 2)
             } else {
                 let first = rest.chars().next();
@@ -105,27 +98,20 @@ impl<'t> List<'t> {
                 at += first.map_or(1, char::len_utf8);
                 continue;
             };
-            self.comments.push(Comment {
-                range: at..at + len,
-                line,
-            });
             at += len;
+            self.comments.push((at, line));
         }
         comma
     }
 
     /// The end of the last item, comma or comment before `limit`, and whether
     /// it is a comment that swallows the rest of its line.
-    fn solid_before(&self, limit: usize) -> (usize, bool) {
+    fn content_end_before(&self, limit: usize) -> (usize, bool) {
         let items = self.items.iter().map(|item| (item.end, false));
         let commas = self.commas.iter().flatten().map(|at| (at + 1, false));
-        let comments = self
-            .comments
-            .iter()
-            .map(|comment| (comment.range.end, comment.line));
         items
             .chain(commas)
-            .chain(comments)
+            .chain(self.comments.iter().copied())
             .filter(|(end, _)| *end <= limit && *end > self.inner.start)
             .max_by_key(|(end, _)| *end)
             .unwrap_or((self.inner.start, false))
@@ -143,11 +129,11 @@ impl<'t> List<'t> {
         slice(self.text, start..item.start).contains('\n')
     }
 
-    /// What to put in so that one more item stands at the end of the list.
-    pub(crate) fn insert(&self, look: &Look, render: &dyn Fn(&Layout) -> String) -> Vec<Insertion> {
+    /// The insertions that append an item.
+    pub(crate) fn insert(&self, style: &ListStyle, render: RenderItem<'_>) -> Vec<Insertion> {
         match (self.items.last(), self.commas.last()) {
-            (Some(last), Some(comma)) => self.insert_after(last, *comma, look, render),
-            _ => self.insert_first(look, render),
+            (Some(last), Some(comma)) => self.insert_after(last, *comma, style, render),
+            _ => vec![self.insert_first(style, render)],
         }
     }
 
@@ -155,35 +141,29 @@ impl<'t> List<'t> {
         &self,
         last: &Range<usize>,
         comma: Option<usize>,
-        look: &Look,
-        render: &dyn Fn(&Layout) -> String,
+        style: &ListStyle,
+        render: RenderItem<'_>,
     ) -> Vec<Insertion> {
-        let (solid, swallows) = self.solid_before(self.inner.end);
+        let (content_end, swallows) = self.content_end_before(self.inner.end);
         let block = self.on_own_line(self.items.len().saturating_sub(1)) || swallows;
-        let layout = if block {
-            Layout::Block {
-                indent: indent_at(self.text, last.start).to_owned(),
-            }
-        } else {
-            Layout::Inline
+        let indent = block.then(|| indent_at(self.text, last.start));
+        let gap = match indent {
+            Some(indent) => format!("{}{indent}", style.newline),
+            None => self.comma_gap().unwrap_or(style.gap).to_owned(),
         };
-        let mut new = match &layout {
-            Layout::Block { indent } => format!("{}{indent}", look.newline),
-            Layout::Inline => self.comma_gap().unwrap_or(look.gap).to_owned(),
-        };
-        new.push_str(&render(&layout));
+        let new = gap + &render(indent);
         match comma {
-            // A list that ends in a comma keeps ending in one.
-            Some(_) => {
-                new.push(',');
-                vec![Insertion::new(solid, new)]
-            }
-            None if solid == last.end => vec![Insertion::new(solid, format!(",{new}"))],
-            None => vec![Insertion::new(last.end, ","), Insertion::new(solid, new)],
+            // A list with a trailing comma keeps one.
+            Some(_) => vec![Insertion::new(content_end, new + ",")],
+            None if content_end == last.end => vec![Insertion::new(content_end, format!(",{new}"))],
+            None => vec![
+                Insertion::new(last.end, ","),
+                Insertion::new(content_end, new),
+            ],
         }
     }
 
-    /// The spaces after the last comma between two items, when the list shows them.
+    /// The spaces after the last comma between two items, if there is one.
     fn comma_gap(&self) -> Option<&'t str> {
         let last = self.items.last()?;
         let before = self.commas.len().checked_sub(2)?;
@@ -192,40 +172,35 @@ impl<'t> List<'t> {
         gap.chars().all(|c| c == ' ' || c == '\t').then_some(gap)
     }
 
-    fn insert_first(&self, look: &Look, render: &dyn Fn(&Layout) -> String) -> Vec<Insertion> {
-        let (solid, swallows) = self.solid_before(self.inner.end);
-        let commented = solid > self.inner.start;
-        let rest = slice(self.text, solid..self.inner.end);
+    fn insert_first(&self, style: &ListStyle, render: RenderItem<'_>) -> Insertion {
+        let (content_end, swallows) = self.content_end_before(self.inner.end);
+        let commented = content_end > self.inner.start;
+        let rest = slice(self.text, content_end..self.inner.end);
         let base = indent_at(self.text, self.inner.start);
-        if swallows || look.block_when_empty {
-            let indent = format!("{base}{}", look.unit);
-            let layout = Layout::Block {
-                indent: indent.clone(),
-            };
-            let item = render(&layout);
-            let nl = look.newline;
+        if swallows || style.block_when_empty {
+            let indent = format!("{base}{}", style.indent);
+            let item = render(Some(&indent));
+            let nl = style.newline;
             return if rest.contains('\n') {
-                vec![Insertion::new(solid, format!("{nl}{indent}{item}"))]
+                Insertion::new(content_end, format!("{nl}{indent}{item}"))
             } else {
-                vec![Insertion::new(
-                    self.inner.end,
-                    format!("{nl}{indent}{item}{nl}{base}"),
-                )]
+                Insertion::new(self.inner.end, format!("{nl}{indent}{item}{nl}{base}"))
             };
         }
-        let item = render(&Layout::Inline);
-        if commented {
-            vec![Insertion::new(solid, format!(" {item}"))]
+        let item = render(None);
+        let new = if commented {
+            format!(" {item}")
         } else if rest.is_empty() {
-            vec![Insertion::new(solid, format!("{0}{item}{0}", look.pad))]
+            format!("{0}{item}{0}", style.pad)
         } else if rest.contains('\n') {
-            vec![Insertion::new(solid, item)]
+            item
         } else {
-            vec![Insertion::new(solid, format!("{rest}{item}"))]
-        }
+            format!("{rest}{item}")
+        };
+        Insertion::new(content_end, new)
     }
 
-    /// What to take out so that the item at `index` is gone and nothing else is.
+    /// The ranges to remove so that only the item at `index` is gone.
     pub(crate) fn remove(&self, index: usize) -> Vec<Range<usize>> {
         let Some(item) = self.items.get(index) else {
             return Vec::new();
@@ -248,13 +223,13 @@ impl<'t> List<'t> {
         } else if let Some(comma) = previous {
             ranges.push(comma..comma + 1);
         }
-        let (solid, swallows) = self.solid_before(item.start);
+        let (content_end, swallows) = self.content_end_before(item.start);
         let line_rest = from(self.text, end).split('\n').next().unwrap_or_default();
         let ends_line = line_rest.trim().is_empty() && from(self.text, end).contains('\n');
         let start = if swallows && !ends_line {
             item.start
         } else {
-            solid
+            content_end
         };
         ranges.push(start..end);
         ranges

@@ -1,4 +1,4 @@
-//! Where in a document something is.
+//! Paths to values in a document.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,21 +28,14 @@ impl From<usize> for Key {
     }
 }
 
-/// A path as people write it: `hooks.PreToolUse[0]`; the whole document is `.`.
-pub(crate) fn show(path: &[Key]) -> String {
+/// A path in readable form: `hooks.PreToolUse[0]`; the whole document is `.`.
+pub(crate) fn display_path(path: &[Key]) -> String {
     let mut shown = String::new();
     for key in path {
         match key {
             Key::Name(name) if shown.is_empty() => shown.push_str(name),
-            Key::Name(name) => {
-                shown.push('.');
-                shown.push_str(name);
-            }
-            Key::Index(index) => {
-                shown.push('[');
-                shown.push_str(&index.to_string());
-                shown.push(']');
-            }
+            Key::Name(name) => shown.extend([".", name]),
+            Key::Index(index) => shown.extend(["[", &index.to_string(), "]"]),
         }
     }
     if shown.is_empty() {

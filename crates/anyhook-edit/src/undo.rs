@@ -1,148 +1,155 @@
-//! Takes an edit out again: by its offsets while the text is what the edit
-//! left, by its content when the text changed elsewhere, by its meaning when
-//! it changed right there.
+//! Undoes an edit: by its offsets if the text has not changed since, by its
+//! bytes if the text changed elsewhere, by its meaning if the edit itself changed.
 
 use std::ops::Range;
 
+use anyhook_model::document::Node;
+use anyhook_util::hash::sha256;
 use serde_json::Value;
 
-use crate::edit::{climb, is_rest, parse, remove_at, with_bom};
+use crate::edit::{
+    climb_empty_parents, differs_only_by, parse, remove_node, with_bom, with_comments,
+};
 use crate::error::EditError;
-use crate::node::Node;
-use crate::patch::{Action, Patch, Span, context, sha256};
+use crate::patch::{EditAction, InsertedText, Patch, context_hashes};
 use crate::path::Key;
-use crate::source::{bom_len, cut, from};
+use crate::text::{bom_len, cut, from};
+use crate::tree::{matching_paths, node_at, without_node};
 
-/// Copies of the inserted text that are tried before giving up on finding it by content.
-const MAX_COPIES: usize = 64;
+/// How many occurrences of the inserted text are tried when the text has changed.
+const MAX_RELOCATION_CANDIDATES: usize = 64;
 
-/// A text without an edit.
+/// A text after an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoResult {
     pub text: String,
-    pub how: How,
+    pub method: UndoMethod,
 }
 
-/// By which means an edit was taken out.
+/// How an edit was undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
-    /// It was not there: never written, or taken out by somebody else.
+pub enum UndoMethod {
+    /// Nothing to undo: it was never written, or is already gone.
     Absent,
-    /// The text is byte for byte what it was before the edit.
+    /// The text is byte for byte as before the edit.
     Exact,
-    /// The very bytes of the edit were found elsewhere in a changed text and cut out.
+    /// The bytes of the edit were found elsewhere in a changed text and removed.
     Relocated,
-    /// The edit itself was changed or reformatted; its element was removed, and
-    /// the containers made for it where nothing else is in them.
+    /// The edit itself was changed or reformatted; its element was removed, with
+    /// the containers created for it that are empty.
     Structural,
 }
 
-/// Takes one edit out of `text`. `ours` says which elements are ours even when
-/// somebody changed them after the edit.
-pub fn undo(text: &str, patch: &Patch, ours: &dyn Fn(&Value) -> bool) -> Result<Undone, EditError> {
-    let done = |text: String, how| Ok(Undone { text, how });
+/// Undoes one edit. `ours` recognizes our elements even if they were changed
+/// after the edit.
+pub fn undo(
+    text: &str,
+    patch: &Patch,
+    ours: &dyn Fn(&Value) -> bool,
+) -> Result<UndoResult, EditError> {
+    let result = |text: String, method| Ok(UndoResult { text, method });
     let hash = sha256(text.as_bytes());
     if hash == patch.after {
         let restored = cut(text, ranges(&patch.spans));
         if sha256(restored.as_bytes()) == patch.before {
-            return done(restored, How::Exact);
+            return result(restored, UndoMethod::Exact);
         }
     }
     if hash == patch.before {
-        return done(text.to_owned(), How::Absent);
+        return result(text.to_owned(), UndoMethod::Absent);
     }
     let body = from(text, bom_len(text));
-    let format = patch.format.lenient();
+    let format = with_comments(patch.format);
     let Some(root) = parse(body, format)? else {
-        return done(text.to_owned(), How::Absent);
+        return result(text.to_owned(), UndoMethod::Absent);
     };
     let targets = targets(&root, patch, ours);
     if let Some(restored) = relocate(text, &root, patch, &targets) {
-        return done(restored, How::Relocated);
+        return result(restored, UndoMethod::Relocated);
     }
     let Some(target) = targets.first() else {
-        return done(text.to_owned(), How::Absent);
+        return result(text.to_owned(), UndoMethod::Absent);
     };
-    let rest = remove_at(body, format, &root, target)?;
-    done(with_bom(text, &rest), How::Structural)
+    let rest = remove_node(body, format, &root, target)?;
+    result(with_bom(text, &rest), UndoMethod::Structural)
 }
 
-/// Takes out several edits, the last one first.
+/// Undoes several edits, the last one first.
 pub fn undo_all(
     text: &str,
     patches: &[Patch],
     ours: &dyn Fn(&Value) -> bool,
-) -> Result<Undone, EditError> {
-    let mut undone = Undone {
+) -> Result<UndoResult, EditError> {
+    let mut undone = UndoResult {
         text: text.to_owned(),
-        how: How::Absent,
+        method: UndoMethod::Absent,
     };
     for patch in patches.iter().rev() {
         let next = undo(&undone.text, patch, ours)?;
-        undone = Undone {
+        undone = UndoResult {
             text: next.text,
-            how: undone.how.max(next.how),
+            method: undone.method.max(next.method),
         };
     }
     Ok(undone)
 }
 
-fn ranges(spans: &[Span]) -> Vec<Range<usize>> {
+fn ranges(spans: &[InsertedText]) -> Vec<Range<usize>> {
     spans
         .iter()
         .map(|span| span.offset..span.offset + span.text.len())
         .collect()
 }
 
-/// The nodes that may go, the likeliest first: what equals the recorded value,
-/// what is ours by its looks, and containers made for it that stand empty.
+/// The nodes that may be removed, best first: those equal to the recorded value,
+/// those that `ours` recognizes, and empty containers created for the edit.
 fn targets(root: &Node, patch: &Patch, ours: &dyn Fn(&Value) -> bool) -> Vec<Vec<Key>> {
     let mut equal = Vec::new();
-    let mut alike = Vec::new();
-    let mut hollow = Vec::new();
-    for place in root.expand(&patch.path) {
-        let Some(node) = root.at(&place) else {
+    let mut recognized = Vec::new();
+    let mut empty = Vec::new();
+    for path in matching_paths(root, &patch.path) {
+        let Some(node) = node_at(root, &path) else {
             continue;
         };
-        match (patch.action, node.items()) {
-            (Action::Append, Some([])) if patch.created > 0 => {
-                hollow.push(climb_made(root, place, patch, patch.created - 1));
+        match (patch.action, node.as_array()) {
+            (EditAction::Append, Some([])) if patch.created > 0 => {
+                empty.push(climb_created_parents(root, path, patch, patch.created - 1));
             }
-            (Action::Append, Some(items)) => {
+            (EditAction::Append, Some(items)) => {
                 for (index, item) in items.iter().enumerate().rev() {
-                    let value = item.to_value();
+                    let value = item.to_json();
                     let list = if value == patch.value {
                         &mut equal
                     } else if ours(&value) {
-                        &mut alike
+                        &mut recognized
                     } else {
                         continue;
                     };
-                    let mut target = place.clone();
+                    let mut target = path.clone();
                     target.push(Key::Index(index));
-                    list.push(climb_made(root, target, patch, patch.created));
+                    list.push(climb_created_parents(root, target, patch, patch.created));
                 }
             }
-            (Action::Set, _) if node.to_value() == patch.value => {
-                equal.push(climb_made(root, place, patch, patch.created));
+            (EditAction::Set, _) if node.to_json() == patch.value => {
+                equal.push(climb_created_parents(root, path, patch, patch.created));
             }
             _ => {}
         }
     }
-    equal.append(&mut alike);
-    equal.append(&mut hollow);
+    equal.append(&mut recognized);
+    equal.append(&mut empty);
     equal
 }
 
-/// Climbs over the containers that the edit made. The document goes too when it
-/// was made and nothing but its preamble would be left.
-fn climb_made(root: &Node, target: Vec<Key>, patch: &Patch, limit: usize) -> Vec<Key> {
-    let target = climb(root, target, limit);
-    let made_document = patch.created > patch.path.len();
-    if !made_document || target.len() != 1 || patch.preamble.is_empty() {
+/// Climbs over the containers that the edit created. The whole document is
+/// removed if the edit created it and only its preamble would be left.
+fn climb_created_parents(root: &Node, target: Vec<Key>, patch: &Patch, limit: usize) -> Vec<Key> {
+    let target = climb_empty_parents(root, target, limit);
+    let created_document = patch.created > patch.path.len();
+    if !created_document || target.len() != 1 || patch.preamble.is_empty() {
         return target;
     }
-    let rest = root.without(&target).map(|rest| rest.to_value());
+    let rest = without_node(root, &target).map(|rest| rest.to_json());
     if rest == Some(Value::Object(patch.preamble.clone())) {
         Vec::new()
     } else {
@@ -150,34 +157,43 @@ fn climb_made(root: &Node, target: Vec<Key>, patch: &Patch, limit: usize) -> Vec
     }
 }
 
-/// Looks for the very bytes of the edit in a changed text. A copy counts when
-/// the text without it says what the text says now, minus one of the targets.
+/// Searches for the bytes of the edit in a changed text. A copy counts if
+/// removing it removes exactly one of the targets from the tree.
 fn relocate(text: &str, root: &Node, patch: &Patch, targets: &[Vec<Key>]) -> Option<String> {
-    let format = patch.format.lenient();
+    let format = with_comments(patch.format);
     let main = patch.spans.iter().max_by_key(|span| span.text.len())?;
     let mut copies: Vec<(usize, usize, Vec<Range<usize>>)> = text
         .match_indices(&main.text)
-        .take(MAX_COPIES)
+        .take(MAX_RELOCATION_CANDIDATES)
         .filter_map(|(at, _)| {
-            let moved = moved(text, &patch.spans, main.offset, at)?;
-            Some((strangeness(text, main, at), at.abs_diff(main.offset), moved))
+            let moved = moved_ranges(text, &patch.spans, main.offset, at)?;
+            Some((
+                changed_neighbours(text, main, at),
+                at.abs_diff(main.offset),
+                moved,
+            ))
         })
         .collect();
-    copies.sort_by_key(|(strange, distance, _)| (*strange, *distance));
+    copies.sort_by_key(|(changed, distance, _)| (*changed, *distance));
     copies.into_iter().find_map(|(_, _, ranges)| {
         let rest = cut(text, ranges);
         let body = from(&rest, bom_len(&rest));
         let back = parse(body, format).ok()?;
         targets
             .iter()
-            .any(|target| is_rest(format, back.as_ref(), root, target))
+            .any(|target| differs_only_by(format, back.as_ref(), root, target))
             .then_some(rest)
     })
 }
 
-/// The ranges of all spans when the main one stands at `at` now, or nothing
-/// when the others are not where they should be.
-fn moved(text: &str, spans: &[Span], was: usize, at: usize) -> Option<Vec<Range<usize>>> {
+/// The ranges of all spans if the main one is at `at` now, or `None` if the
+/// others are not at the same distance from it.
+fn moved_ranges(
+    text: &str,
+    spans: &[InsertedText],
+    was: usize,
+    at: usize,
+) -> Option<Vec<Range<usize>>> {
     spans
         .iter()
         .map(|span| {
@@ -188,8 +204,8 @@ fn moved(text: &str, spans: &[Span], was: usize, at: usize) -> Option<Vec<Range<
         .collect()
 }
 
-/// On how many sides a copy has other neighbours than the edit had.
-fn strangeness(text: &str, span: &Span, at: usize) -> usize {
-    let (lead, tail) = context(text, at, span.text.len());
+/// On how many sides (0 to 2) the text around a copy differs from that around the edit.
+fn changed_neighbours(text: &str, span: &InsertedText, at: usize) -> usize {
+    let (lead, tail) = context_hashes(text, at, span.text.len());
     usize::from(lead != span.lead) + usize::from(tail != span.tail)
 }

@@ -2,18 +2,12 @@
 //! after. Each is also taken out again, which must give the text before back.
 //! `UPDATE_CASES=1` writes what comes out into the files; read the diff.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::path::Path;
 
-use anyhook_edit::{EditError, Edited, Format, How, Key, Options, append, set, undo};
+use anyhook_edit::{EditAction, EditError, EditOptions, EditedText, Key, UndoMethod, edit, undo};
+use anyhook_model::Format;
 use serde_json::Value;
 
 struct Case {
@@ -22,7 +16,7 @@ struct Case {
     verb: String,
     path: Vec<Key>,
     value: Value,
-    options: Options,
+    options: EditOptions,
     before: String,
     after: String,
 }
@@ -38,7 +32,7 @@ fn read(file: &Path) -> Case {
         verb: String::new(),
         path: Vec::new(),
         value: Value::Null,
-        options: Options::default(),
+        options: EditOptions::default(),
         before: before.to_owned(),
         after: after.to_owned(),
     };
@@ -61,11 +55,16 @@ fn read(file: &Path) -> Case {
     case
 }
 
-fn run(case: &Case) -> Result<Edited, EditError> {
-    let edit = if case.verb == "set" { set } else { append };
+fn run(case: &Case) -> Result<EditedText, EditError> {
+    let action = if case.verb == "set" {
+        EditAction::Set
+    } else {
+        EditAction::Append
+    };
     edit(
         &case.before,
         case.format,
+        action,
         &case.path,
         &case.value,
         &case.options,
@@ -89,7 +88,7 @@ fn every_case_goes_in_as_written_and_comes_out_without_a_trace() {
         let got = match run(&case) {
             Ok(edited) => {
                 let out = undo(&edited.text, &edited.patch, &|_| false).unwrap();
-                assert_eq!(out.how, How::Exact, "{name}");
+                assert_eq!(out.method, UndoMethod::Exact, "{name}");
                 assert_eq!(out.text, case.before, "{name}");
                 edited.text
             }

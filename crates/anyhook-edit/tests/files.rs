@@ -1,13 +1,6 @@
 //! The disk: what a write keeps, what it refuses, what is gone afterwards.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
@@ -17,25 +10,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhook_edit::{
-    FileError, Format, How, InstallLog, Lock, Options, Placed, Site, Step, read_text,
-    remove_created, write_atomic, write_watched,
+    ContentChange, EditOptions, EditableFile, FileError, FileLock, GeneratedFile, InstallLog,
+    UndoMethod, WriteStep, read_text, remove_created, write_atomic, write_observed,
 };
+use anyhook_model::Format;
 use serde_json::json;
 use support::{entry, ours, path};
 use tempfile::TempDir;
 
-fn site(folder: &TempDir, name: &str) -> Site {
-    Site {
+fn config(folder: &TempDir, name: &str) -> EditableFile {
+    EditableFile {
         path: folder.path().join(name),
         state: folder.path().join("state"),
         format: Format::Jsonc,
-        options: Options::default(),
+        options: EditOptions::default(),
     }
 }
 
-fn install(site: &Site, event: &str) -> anyhook_edit::Change {
+fn install(config: &EditableFile, event: &str) -> anyhook_edit::ContentChange {
     let place = path(&["hooks", event]);
-    site.install(&mut |draft| draft.append_unless(&place, &entry(event), &ours).map(drop))
+    config
+        .install(&mut |editor| editor.append_unless(&place, &entry(event), &ours).map(drop))
         .unwrap()
 }
 
@@ -51,41 +46,41 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn a_file_that_we_made_goes_with_its_folders() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "a/b/settings.json");
-    let change = install(&site, "Stop");
+    let config = config(&folder, "a/b/settings.json");
+    let change = install(&config, "Stop");
     assert!(
         change
             .diff("settings.json")
             .starts_with("--- /dev/null\n+++ settings.json\n")
     );
-    assert!(site.path.exists());
-    assert_eq!(InstallLog::list(&site.state).unwrap().len(), 1);
-    let change = site.uninstall(&[], &ours).unwrap();
-    assert_eq!((change.how, change.after), (How::Exact, None));
+    assert!(config.path.exists());
+    assert_eq!(InstallLog::list(&config.state).unwrap().len(), 1);
+    let change = config.uninstall(&[], &ours).unwrap();
+    assert_eq!((change.method, change.after), (UndoMethod::Exact, None));
     assert_eq!(names(folder.path()), ["state"]);
-    assert_eq!(InstallLog::list(&site.state).unwrap(), []);
+    assert_eq!(InstallLog::list(&config.state).unwrap(), []);
 }
 
 #[test]
 fn a_folder_of_ours_with_something_of_theirs_stays() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "a/b/settings.json");
-    install(&site, "Stop");
+    let config = config(&folder, "a/b/settings.json");
+    install(&config, "Stop");
     fs::write(folder.path().join("a/mine"), "x").unwrap();
-    site.uninstall(&[], &ours).unwrap();
+    config.uninstall(&[], &ours).unwrap();
     assert_eq!(names(&folder.path().join("a")), ["mine"]);
 }
 
 #[test]
 fn a_file_that_we_made_stays_when_the_user_added_to_it() {
     let folder = TempDir::new().unwrap();
-    let mut site = site(&folder, "hooks.json");
-    site.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
-    install(&site, "Stop");
-    let text = read_text(&site.path).unwrap().unwrap();
+    let mut config = config(&folder, "hooks.json");
+    config.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
+    install(&config, "Stop");
+    let text = read_text(&config.path).unwrap().unwrap();
     let text = text.replace("\"hooks\": {", "\"hooks\": {\n    \"Mine\": [],");
-    fs::write(&site.path, text).unwrap();
-    let change = site.uninstall(&[], &ours).unwrap();
+    fs::write(&config.path, text).unwrap();
+    let change = config.uninstall(&[], &ours).unwrap();
     let rest: serde_json::Value = serde_json::from_str(&change.after.unwrap()).unwrap();
     assert_eq!(rest, json!({"version": 1, "hooks": {"Mine": []}}));
 }
@@ -94,16 +89,16 @@ fn a_file_that_we_made_stays_when_the_user_added_to_it() {
 fn a_preamble_alone_does_not_keep_a_file() {
     let folder = TempDir::new().unwrap();
     for format in [Format::Json, Format::Toml] {
-        let mut site = site(&folder, "hooks");
-        site.format = format;
-        site.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
-        install(&site, "Stop");
-        let text = read_text(&site.path).unwrap().unwrap();
-        fs::write(&site.path, text.replace("30", "31")).unwrap();
-        let change = site.uninstall(&[], &ours).unwrap();
+        let mut config = config(&folder, "hooks");
+        config.format = format;
+        config.options.preamble = json!({"version": 1}).as_object().unwrap().clone();
+        install(&config, "Stop");
+        let text = read_text(&config.path).unwrap().unwrap();
+        fs::write(&config.path, text.replace("30", "31")).unwrap();
+        let change = config.uninstall(&[], &ours).unwrap();
         assert_eq!(
-            (change.how, change.after),
-            (How::Structural, None),
+            (change.method, change.after),
+            (UndoMethod::Structural, None),
             "{format:?}"
         );
     }
@@ -112,20 +107,20 @@ fn a_preamble_alone_does_not_keep_a_file() {
 #[test]
 fn installing_in_turns_with_the_user_comes_out_clean() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "settings.json");
-    fs::write(&site.path, "{\n  // mine\n  \"a\": 1\n}").unwrap();
-    install(&site, "Stop");
+    let config = config(&folder, "settings.json");
+    fs::write(&config.path, "{\n  // mine\n  \"a\": 1\n}").unwrap();
+    install(&config, "Stop");
     assert!(
-        install(&site, "Stop").is_empty(),
+        install(&config, "Stop").is_empty(),
         "a second run changes nothing"
     );
-    let text = read_text(&site.path).unwrap().unwrap();
-    fs::write(&site.path, text.replace("\"a\": 1", "\"a\": [1, 2]")).unwrap();
-    install(&site, "PreToolUse");
-    let change = site.uninstall(&[], &ours).unwrap();
-    assert_eq!(change.how, How::Relocated);
+    let text = read_text(&config.path).unwrap().unwrap();
+    fs::write(&config.path, text.replace("\"a\": 1", "\"a\": [1, 2]")).unwrap();
+    install(&config, "PreToolUse");
+    let change = config.uninstall(&[], &ours).unwrap();
+    assert_eq!(change.method, UndoMethod::Relocated);
     assert_eq!(
-        read_text(&site.path).unwrap().unwrap(),
+        read_text(&config.path).unwrap().unwrap(),
         "{\n  // mine\n  \"a\": [1, 2]\n}"
     );
 }
@@ -133,47 +128,54 @@ fn installing_in_turns_with_the_user_comes_out_clean() {
 #[test]
 fn a_lost_record_is_made_up_for_by_looks() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "settings.json");
-    fs::write(&site.path, "{\"hooks\": {\"Stop\": [1]}}").unwrap();
-    install(&site, "Stop");
-    fs::remove_dir_all(&site.state).unwrap();
-    let change = site.uninstall(&[path(&["hooks", "Stop"])], &ours).unwrap();
+    let config = config(&folder, "settings.json");
+    fs::write(&config.path, "{\"hooks\": {\"Stop\": [1]}}").unwrap();
+    install(&config, "Stop");
+    fs::remove_dir_all(&config.state).unwrap();
+    let change = config
+        .uninstall(&[path(&["hooks", "Stop"])], &ours)
+        .unwrap();
     assert_eq!(change.after.unwrap(), "{\"hooks\": {\"Stop\": [1]}}");
 }
 
 #[test]
 fn a_preview_writes_nothing() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "settings.json");
-    fs::write(&site.path, "{}\n").unwrap();
-    let change = site
-        .preview_install(&mut |draft| draft.append(&path(&["hooks", "Stop"]), &json!(1)))
+    let config = config(&folder, "settings.json");
+    fs::write(&config.path, "{}\n").unwrap();
+    let before = read_text(&config.path).unwrap();
+    let editor = config
+        .edited_text(before.as_deref(), &mut |editor| {
+            editor.append(&path(&["hooks", "Stop"]), &json!(1))
+        })
         .unwrap();
+    let after = editor.into_text(before.as_deref());
+    let change = ContentChange::written(before, after);
     assert_eq!(
         change.diff("settings.json"),
         "--- settings.json\n+++ settings.json\n@@ -1 +1,5 @@\n-{}\n+{\n+  \"hooks\": {\n+    \"Stop\": [1]\n+  }\n+}\n"
     );
     assert_eq!(names(folder.path()), ["settings.json"]);
-    assert_eq!(read_text(&site.path).unwrap().unwrap(), "{}\n");
+    assert_eq!(read_text(&config.path).unwrap().unwrap(), "{}\n");
 }
 
 #[test]
 fn a_file_that_cannot_be_read_is_left_alone() {
     let folder = TempDir::new().unwrap();
-    let site = site(&folder, "settings.json");
+    let config = config(&folder, "settings.json");
     let refuse = |bytes: &[u8]| {
-        fs::write(&site.path, bytes).unwrap();
-        let error = site
-            .install(&mut |draft| draft.append(&path(&["hooks", "Stop"]), &json!(1)))
+        fs::write(&config.path, bytes).unwrap();
+        let error = config
+            .install(&mut |editor| editor.append(&path(&["hooks", "Stop"]), &json!(1)))
             .unwrap_err();
-        assert_eq!(fs::read(&site.path).unwrap(), bytes);
-        assert_eq!(InstallLog::list(&site.state).unwrap(), []);
+        assert_eq!(fs::read(&config.path).unwrap(), bytes);
+        assert_eq!(InstallLog::list(&config.state).unwrap(), []);
         error
     };
     let error = refuse(b"{\n  \"a\": 1\n  \"b\": 2\n}");
     let expected = format!(
-        "`{}`: line 3, column 3: found `\"`, expected `,` or `}}`",
-        site.path.display()
+        "`{}`: line 2, column 9: missing comma",
+        config.path.display()
     );
     assert_eq!(error.to_string(), expected);
     assert!(matches!(refuse(b"\xff\xfe{\0}\0"), FileError::NotText(_)));
@@ -184,14 +186,14 @@ fn a_failing_disk_leaves_no_trace() {
     let folder = TempDir::new().unwrap();
     let target = folder.path().join("new/deep/settings.json");
     for fail_at in [
-        Step::FoldersMade,
-        Step::TempMade,
-        Step::HalfWritten,
-        Step::Written,
-        Step::ModeSet,
-        Step::Synced,
+        WriteStep::FoldersCreated,
+        WriteStep::TempCreated,
+        WriteStep::HalfWritten,
+        WriteStep::Written,
+        WriteStep::ModeSet,
+        WriteStep::Synced,
     ] {
-        let result = write_watched(&target, b"{}", &mut |_, step| {
+        let result = write_observed(&target, b"{}", &mut |_, step| {
             if step == fail_at {
                 Err(io::Error::other("disk full"))
             } else {
@@ -207,11 +209,11 @@ fn a_failing_disk_leaves_no_trace() {
 fn a_lock_that_is_held_is_waited_for_and_then_reported() {
     let folder = TempDir::new().unwrap();
     let target = folder.path().join("x");
-    let held = Lock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
-    let error = Lock::acquire(folder.path(), &target, Duration::from_millis(30)).unwrap_err();
+    let held = FileLock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
+    let error = FileLock::acquire(folder.path(), &target, Duration::from_millis(30)).unwrap_err();
     assert!(matches!(error, FileError::Busy(_)));
     drop(held);
-    Lock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
+    FileLock::acquire(folder.path(), &target, Duration::ZERO).unwrap();
 }
 
 #[test]
@@ -234,7 +236,7 @@ fn removing_what_is_gone_already_is_fine() {
 #[test]
 fn a_generated_file_comes_and_goes_but_never_over_somebody_elses() {
     let folder = TempDir::new().unwrap();
-    let placed = Placed {
+    let placed = GeneratedFile {
         path: folder.path().join("hooks/PreToolUse"),
         state: folder.path().join("state"),
         executable: true,
@@ -264,14 +266,16 @@ fn a_generated_file_comes_and_goes_but_never_over_somebody_elses() {
 #[test]
 fn a_comment_where_none_is_allowed_does_not_keep_us_in() {
     let folder = TempDir::new().unwrap();
-    let mut site = site(&folder, "settings.json");
-    site.format = Format::Json;
-    fs::write(&site.path, "{\"a\": 1}").unwrap();
-    install(&site, "Stop");
-    let text = read_text(&site.path).unwrap().unwrap();
-    fs::write(&site.path, format!("// oops\n{text}")).unwrap();
-    site.uninstall(&[path(&["hooks", "Stop"])], &ours).unwrap();
-    assert_eq!(fs::read(&site.path).unwrap(), b"// oops\n{\"a\": 1}");
+    let mut config = config(&folder, "settings.json");
+    config.format = Format::Json;
+    fs::write(&config.path, "{\"a\": 1}").unwrap();
+    install(&config, "Stop");
+    let text = read_text(&config.path).unwrap().unwrap();
+    fs::write(&config.path, format!("// oops\n{text}")).unwrap();
+    config
+        .uninstall(&[path(&["hooks", "Stop"])], &ours)
+        .unwrap();
+    assert_eq!(fs::read(&config.path).unwrap(), b"// oops\n{\"a\": 1}");
 }
 
 #[cfg(unix)]
@@ -322,7 +326,7 @@ mod unix {
     #[test]
     fn a_script_can_be_run_and_a_lost_run_bit_is_mended() {
         let folder = TempDir::new().unwrap();
-        let placed = Placed {
+        let placed = GeneratedFile {
             path: folder.path().join("script"),
             state: folder.path().join("state"),
             executable: true,
@@ -342,8 +346,8 @@ mod unix {
         fs::write(&target, "old").unwrap();
         fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
         let mut seen = 0;
-        write_watched(&target, b"secret", &mut |_, step| {
-            if step == Step::Renamed || step == Step::FolderSynced {
+        write_observed(&target, b"secret", &mut |_, step| {
+            if step == WriteStep::Renamed || step == WriteStep::FolderSynced {
                 return Ok(());
             }
             for name in names(folder.path()) {
@@ -375,12 +379,12 @@ mod unix {
     #[test]
     fn a_link_and_its_file_share_one_lock_and_one_record() {
         let folder = TempDir::new().unwrap();
-        let real = site(&folder, "real.json");
-        let link = site(&folder, "link.json");
+        let real = config(&folder, "real.json");
+        let link = config(&folder, "link.json");
         symlink(&real.path, &link.path).unwrap();
         install(&link, "Stop");
-        let held = Lock::acquire(&real.state, &link.path, Duration::ZERO).unwrap();
-        assert!(Lock::acquire(&real.state, &real.path, Duration::ZERO).is_err());
+        let held = FileLock::acquire(&real.state, &link.path, Duration::ZERO).unwrap();
+        assert!(FileLock::acquire(&real.state, &real.path, Duration::ZERO).is_err());
         drop(held);
         assert_eq!(real.uninstall(&[], &ours).unwrap().after, None);
         assert!(!real.path.exists());

@@ -1,41 +1,34 @@
 //! Laws that hold for every JSON settings file, checked on made-up ones and
 //! read back by another parser.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
-use anyhook_edit::{
-    Draft, Format, How, Options, append, append_unless, get, remove_matching, set, undo, undo_all,
-};
+use anyhook_edit::{EditOptions, TextEditor, UndoMethod, get, remove_matching, undo, undo_all};
+use anyhook_model::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::{
-    Manner, SENTINEL, entry, manner, marked, oracle, ours, path, settings, shown, with_hook, write,
+    Layout, SENTINEL, append, entry, layout, marked, oracle, ours, path, set, settings, shown,
+    with_hook, write,
 };
 
-fn options() -> impl Strategy<Value = Options> {
-    any::<bool>().prop_map(|escape_slashes| Options {
+fn options() -> impl Strategy<Value = EditOptions> {
+    any::<bool>().prop_map(|escape_slashes| EditOptions {
         escape_slashes,
-        ..Options::default()
+        ..EditOptions::default()
     })
 }
 
 /// The whole document of settings, or an empty file in its many forms.
-fn file() -> impl Strategy<Value = (String, Manner)> {
+fn file() -> impl Strategy<Value = (String, Layout)> {
     let blank = prop_oneof![Just(""), Just("\n"), Just("  "), Just("\r\n\r\n")];
     prop_oneof![
-        12 => (settings(), manner()).prop_map(|(value, manner)| (write(&value, &manner), manner)),
-        1 => (blank, manner()).prop_map(|(text, manner)| {
-            let bom = if manner.bom { "\u{feff}" } else { "" };
-            (format!("{bom}{text}"), manner)
+        12 => (settings(), layout()).prop_map(|(value, layout)| (write(&value, &layout), layout)),
+        1 => (blank, layout()).prop_map(|(text, layout)| {
+            let bom = if layout.bom { "\u{feff}" } else { "" };
+            (format!("{bom}{text}"), layout)
         }),
     ]
 }
@@ -48,8 +41,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn install_then_undo_is_byte_identical((text, manner) in file(), event in event(), options in options()) {
-        let edited = append(&text, manner.format, &path(&["hooks", event]), &entry(event), &options).unwrap();
+    fn install_then_undo_is_byte_identical((text, layout) in file(), event in event(), options in options()) {
+        let edited = append(&text, layout.format, &path(&["hooks", event]), &entry(event), &options).unwrap();
         prop_assert_eq!(
             oracle(&edited.text),
             Some(with_hook(oracle(&text), event, shown(&entry(event)))),
@@ -63,18 +56,19 @@ proptest! {
         let patch = serde_json::from_str(&record).unwrap();
         let out = undo(&edited.text, &patch, &|_| false).unwrap();
         prop_assert_eq!(out.text, text);
-        prop_assert_eq!(out.how, How::Exact);
+        prop_assert_eq!(out.method, UndoMethod::Exact);
     }
 
     #[test]
-    fn every_byte_of_the_file_is_kept_in_order((text, manner) in file(), event in event()) {
-        let edited = append(&text, manner.format, &path(&["hooks", event]), &entry(event), &Options::default()).unwrap();
+    fn every_byte_of_the_file_is_kept_in_order((text, layout) in file(), event in event()) {
+        let edited = append(&text, layout.format, &path(&["hooks", event]), &entry(event), &EditOptions::default()).unwrap();
         let mut rest = edited.text.as_str();
         let mut kept = String::new();
         let mut at = 0;
         for span in &edited.patch.spans {
-            kept.push_str(&rest[..span.offset - at]);
-            rest = rest[span.offset - at..].strip_prefix(span.text.as_str()).unwrap();
+            let (before, from_span) = rest.split_at(span.offset - at);
+            kept.push_str(before);
+            rest = from_span.strip_prefix(span.text.as_str()).unwrap();
             at = span.offset + span.text.len();
         }
         kept.push_str(rest);
@@ -82,43 +76,43 @@ proptest! {
     }
 
     #[test]
-    fn twice_equals_once((text, manner) in file(), event in event()) {
+    fn twice_equals_once((text, layout) in file(), event in event()) {
         let place = path(&["hooks", event]);
-        let options = Options::default();
-        let once = append_unless(&text, manner.format, &place, &entry(event), &options, &ours).unwrap().unwrap();
-        let twice = append_unless(&once.text, manner.format, &place, &entry(event), &options, &ours).unwrap();
-        prop_assert_eq!(twice, None);
+        let mut editor = TextEditor::new(text, layout.format, EditOptions::default());
+        prop_assert!(editor.append_unless(&place, &entry(event), &ours).unwrap());
+        prop_assert!(!editor.append_unless(&place, &entry(event), &ours).unwrap());
+        prop_assert_eq!(editor.patches().len(), 1);
     }
 
     #[test]
     fn an_edit_elsewhere_stays_and_nothing_else(
-        (value, manner) in (settings(), manner()),
+        (value, layout) in (settings(), layout()),
         events in prop::collection::vec(event(), 1..4),
         replacement in prop_oneof![Just("1"), Just("[1, {\"x\": []}]"), Just("\"a\\nb\""), Just("\n\n 5 \n")],
     ) {
-        let text = write(&marked(value), &manner);
-        let mut draft = Draft::new(text.as_str(), manner.format, Options::default());
+        let text = write(&marked(value), &layout);
+        let mut editor = TextEditor::new(text.as_str(), layout.format, EditOptions::default());
         for event in &events {
-            draft.append(&path(&["hooks", event]), &entry(event)).unwrap();
+            editor.append(&path(&["hooks", event]), &entry(event)).unwrap();
         }
-        let edited = draft.text().replace(SENTINEL, replacement);
-        let out = undo_all(&edited, draft.patches(), &ours).unwrap();
+        let edited = editor.text().replace(SENTINEL, replacement);
+        let out = undo_all(&edited, editor.patches(), &ours).unwrap();
         prop_assert_eq!(out.text, text.replace(SENTINEL, replacement));
     }
 
     #[test]
-    fn what_came_after_us_stays((text, manner) in file(), event in event(), same in any::<bool>()) {
+    fn what_came_after_us_stays((text, layout) in file(), event in event(), same in any::<bool>()) {
         let place = path(&["hooks", event]);
         let other = if same { place.clone() } else { path(&["hooks", "Later"]) };
-        let options = Options::default();
+        let options = EditOptions::default();
         let mine = json!({"command": "later"});
-        let edited = append(&text, manner.format, &place, &entry(event), &options).unwrap();
-        let both = append(&edited.text, manner.format, &other, &mine, &options).unwrap();
+        let edited = append(&text, layout.format, &place, &entry(event), &options).unwrap();
+        let both = append(&edited.text, layout.format, &other, &mine, &options).unwrap();
         let out = undo(&both.text, &edited.patch, &ours).unwrap();
         let name = if same { event } else { "Later" };
         let mut expected = with_hook(oracle(&text), name, shown(&mine));
         // The array that we made for ours goes, since nothing else came into it.
-        if !same && get(&text, manner.format, &place).unwrap().is_none() {
+        if !same && get(&text, layout.format, &place).unwrap().is_none() {
             expected["hooks"].as_object_mut().unwrap().remove(event);
         }
         prop_assert_eq!(oracle(&out.text), Some(expected), "{}", out.text);
@@ -127,15 +121,15 @@ proptest! {
     #[test]
     fn a_reformatted_and_changed_file_loses_only_ours(
         value in settings(),
-        manner in manner(),
+        layout in layout(),
         event in event(),
-        changed in manner(),
+        changed in layout(),
         (front, back, touched) in any::<(bool, bool, bool)>(),
     ) {
-        let text = write(&value, &manner);
-        let format = if matches!(manner.format, Format::Json) { changed.format } else { manner.format };
-        let changed = Manner { format, ..changed };
-        let edited = append(&text, manner.format, &path(&["hooks", event]), &entry(event), &Options::default()).unwrap();
+        let text = write(&value, &layout);
+        let format = if matches!(layout.format, Format::Json) { changed.format } else { layout.format };
+        let changed = Layout { format, ..changed };
+        let edited = append(&text, layout.format, &path(&["hooks", event]), &entry(event), &EditOptions::default()).unwrap();
         let mut patch = edited.patch;
         patch.format = format;
 
@@ -171,14 +165,14 @@ proptest! {
     }
 
     #[test]
-    fn removal_by_looks_takes_ours_only((text, manner) in file(), event in event(), count in 1_usize..4) {
+    fn removal_by_looks_takes_ours_only((text, layout) in file(), event in event(), count in 1_usize..4) {
         let place = path(&["hooks", event]);
-        let mut draft = Draft::new(text.as_str(), manner.format, Options::default());
+        let mut editor = TextEditor::new(text.as_str(), layout.format, EditOptions::default());
         for _ in 0..count {
-            draft.append(&place, &entry(event)).unwrap();
-            draft.append(&place, &json!("theirs")).unwrap();
+            editor.append(&place, &entry(event)).unwrap();
+            editor.append(&place, &json!("theirs")).unwrap();
         }
-        let out = remove_matching(draft.text(), manner.format, &place, &ours, 0).unwrap();
+        let out = remove_matching(editor.text(), layout.format, &place, &ours).unwrap();
         prop_assert_eq!(out.values.len(), count);
         let mut expected = oracle(&text);
         for _ in 0..count {
@@ -188,10 +182,10 @@ proptest! {
     }
 
     #[test]
-    fn a_new_key_goes_in_and_out((text, manner) in file(), nested in any::<bool>()) {
+    fn a_new_key_goes_in_and_out((text, layout) in file(), nested in any::<bool>()) {
         let place = if nested { path(&["fresh", "deep", "key"]) } else { path(&["fresh"]) };
-        let edited = set(&text, manner.format, &place, &json!(1), &Options::default()).unwrap();
-        prop_assert_eq!(get(&edited.text, manner.format, &place).unwrap(), Some(json!(1)));
+        let edited = set(&text, layout.format, &place, &json!(1), &EditOptions::default()).unwrap();
+        prop_assert_eq!(get(&edited.text, layout.format, &place).unwrap(), Some(json!(1)));
         let mut rest = oracle(&edited.text).unwrap();
         rest.as_object_mut().unwrap().remove("fresh");
         prop_assert_eq!(rest, oracle(&text).unwrap_or_else(|| json!({})));
@@ -201,9 +195,9 @@ proptest! {
     }
 
     #[test]
-    fn strict_json_is_what_serde_json_accepts(value in settings(), manner in manner(), at in any::<prop::sample::Index>(), new in any::<Option<char>>()) {
-        let manner = Manner { bom: false, ..manner };
-        let mut text: Vec<char> = write(&value, &manner).chars().collect();
+    fn strict_json_is_what_serde_json_accepts(value in settings(), layout in layout(), at in any::<prop::sample::Index>(), new in any::<Option<char>>()) {
+        let layout = Layout { bom: false, ..layout };
+        let mut text: Vec<char> = write(&value, &layout).chars().collect();
         let at = at.index(text.len());
         match new {
             Some(new) => text.insert(at, new),

@@ -1,20 +1,14 @@
 //! Whatever is in a file, nothing panics, and an edit that succeeds comes out again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
-use anyhook_edit::{EditError, Format, Key, Options, append, get, remove_matching, set, undo};
+use anyhook_edit::{EditError, EditOptions, Key, get, remove_matching, undo};
+use anyhook_model::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{entry, manner, ours, path, settings, write};
+use support::{append, entry, layout, ours, path, set, settings, write};
 
 const FORMATS: [Format; 3] = [Format::Json, Format::Jsonc, Format::Toml];
 
@@ -38,15 +32,16 @@ fn exercise(text: &str) {
         Format::Jsonc,
         &path(&["hooks", "PreToolUse"]),
         &entry("x"),
-        &Options::default(),
+        &EditOptions::default(),
     )
     .unwrap();
     for format in FORMATS {
         for place in places() {
             let _any = get(text, format, &place);
-            let _any = remove_matching(text, format, &place, &|value| value.is_object(), 9);
+            let _any = remove_matching(text, format, &place, &|value| value.is_object());
             for edit in [append, set] {
-                if let Ok(edited) = edit(text, format, &place, &entry("x"), &Options::default()) {
+                if let Ok(edited) = edit(text, format, &place, &entry("x"), &EditOptions::default())
+                {
                     let out = undo(&edited.text, &edited.patch, &ours).unwrap();
                     assert_eq!(out.text, text);
                     // The record of one text against another one.
@@ -127,8 +122,8 @@ proptest! {
     }
 
     #[test]
-    fn any_damage(value in settings(), manner in manner(), from in any::<prop::sample::Index>(), len in 0_usize..20) {
-        let text: Vec<char> = write(&value, &manner).chars().collect();
+    fn any_damage(value in settings(), layout in layout(), from in any::<prop::sample::Index>(), len in 0_usize..20) {
+        let text: Vec<char> = write(&value, &layout).chars().collect();
         let from = from.index(text.len());
         let until = (from + len).min(text.len());
         let damaged: String = text[..from].iter().chain(&text[until..]).collect();
@@ -156,7 +151,7 @@ fn bottomless_nesting_is_refused() {
                     format,
                     &path(&["hooks"]),
                     &json!(1),
-                    &Options::default()
+                    &EditOptions::default()
                 ),
                 Err(EditError::Parse { .. })
             ));
@@ -176,7 +171,7 @@ fn a_huge_file_is_edited_and_restored() {
         Format::Json,
         &place,
         &entry("x"),
-        &Options::default(),
+        &EditOptions::default(),
     )
     .unwrap();
     let out = undo(&edited.text, &edited.patch, &ours).unwrap();

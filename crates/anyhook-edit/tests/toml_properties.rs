@@ -1,21 +1,15 @@
 //! Laws that hold for every TOML file, checked on made-up ones.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
-use anyhook_edit::{Draft, Format, How, Options, append, append_unless, get, set, undo, undo_all};
+use anyhook_edit::{EditOptions, TextEditor, UndoMethod, get, undo, undo_all};
+use anyhook_model::Format;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use support::toml::file;
-use support::{SENTINEL, entry, ours, path, with_hook};
+use support::{SENTINEL, append, entry, ours, path, set, with_hook};
 
 fn all(text: &str) -> Value {
     get(text, Format::Toml, &[]).unwrap().unwrap()
@@ -27,23 +21,24 @@ proptest! {
     #[test]
     fn install_then_undo_is_byte_identical(text in file()) {
         let place = path(&["hooks", "PreToolUse"]);
-        let edited = append(&text, Format::Toml, &place, &entry("x"), &Options::default()).unwrap();
+        let edited = append(&text, Format::Toml, &place, &entry("x"), &EditOptions::default()).unwrap();
         prop_assert_eq!(all(&edited.text), with_hook(Some(all(&text)), "PreToolUse", entry("x")));
-        let again = append_unless(&edited.text, Format::Toml, &place, &entry("x"), &Options::default(), &ours).unwrap();
-        prop_assert_eq!(again, None);
+        let mut again = TextEditor::new(edited.text.as_str(), Format::Toml, EditOptions::default());
+        prop_assert!(!again.append_unless(&place, &entry("x"), &ours).unwrap());
+        prop_assert!(again.patches().is_empty());
         let out = undo(&edited.text, &edited.patch, &|_| false).unwrap();
         prop_assert_eq!(out.text, text);
-        prop_assert_eq!(out.how, How::Exact);
+        prop_assert_eq!(out.method, UndoMethod::Exact);
     }
 
     #[test]
     fn an_edit_elsewhere_stays_and_nothing_else(text in file(), replacement in prop_oneof![Just("1"), Just("[\n1,\n]")]) {
-        let mut draft = Draft::new(text.as_str(), Format::Toml, Options::default());
+        let mut editor = TextEditor::new(text.as_str(), Format::Toml, EditOptions::default());
         for event in ["PreToolUse", "Stop", "PreToolUse", "New"] {
-            draft.append(&path(&["hooks", event]), &entry(event)).unwrap();
+            editor.append(&path(&["hooks", event]), &entry(event)).unwrap();
         }
-        let edited = draft.text().replace(SENTINEL, replacement);
-        let out = undo_all(&edited, draft.patches(), &ours).unwrap();
+        let edited = editor.text().replace(SENTINEL, replacement);
+        let out = undo_all(&edited, editor.patches(), &ours).unwrap();
         prop_assert_eq!(out.text, text.replace(SENTINEL, replacement));
     }
 
@@ -51,7 +46,7 @@ proptest! {
     fn what_came_after_us_stays(text in file(), same in any::<bool>()) {
         let place = path(&["hooks", "PreToolUse"]);
         let name = if same { "PreToolUse" } else { "Later" };
-        let options = Options::default();
+        let options = EditOptions::default();
         let edited = append(&text, Format::Toml, &place, &entry("x"), &options).unwrap();
         let mine = json!({"command": "later"});
         let both = append(&edited.text, Format::Toml, &path(&["hooks", name]), &mine, &options).unwrap();
@@ -62,10 +57,10 @@ proptest! {
     #[test]
     fn a_changed_entry_of_ours_goes_too(text in file()) {
         let place = path(&["hooks", "PreToolUse"]);
-        let edited = append(&text, Format::Toml, &place, &entry("x"), &Options::default()).unwrap();
+        let edited = append(&text, Format::Toml, &place, &entry("x"), &EditOptions::default()).unwrap();
         let changed = edited.text.replace("timeout = 30", "timeout = 31");
         let out = undo(&changed, &edited.patch, &ours).unwrap();
-        prop_assert_eq!(out.how, How::Structural);
+        prop_assert_eq!(out.method, UndoMethod::Structural);
         prop_assert_eq!(all(&out.text), all(&text), "{}", out.text);
         let comments = |text: &str| text.matches('#').count();
         prop_assert_eq!(comments(&out.text), comments(&text), "no comment of the user goes");
@@ -73,7 +68,7 @@ proptest! {
 
     #[test]
     fn a_new_key_goes_in_and_out(text in file(), keys in prop_oneof![Just(&["fresh"][..]), Just(&["hooks", "fresh"][..]), Just(&["list2", "a b", "c"][..])]) {
-        let edited = set(&text, Format::Toml, &path(keys), &json!(1), &Options::default()).unwrap();
+        let edited = set(&text, Format::Toml, &path(keys), &json!(1), &EditOptions::default()).unwrap();
         prop_assert_eq!(get(&edited.text, Format::Toml, &path(keys)).unwrap(), Some(json!(1)));
         let changed = edited.text.replace(SENTINEL, "2");
         let out = undo(&changed, &edited.patch, &ours).unwrap();

@@ -1,14 +1,18 @@
-//! The command line that stands in an agent's file: written for that agent's
-//! shell, and recognised again.
+//! The command line of a bridge entry: written for the agent's shell, and
+//! recognized again.
 //!
 //! It is one simple command, a program with plain arguments: some agents append
 //! a here-document to it, some split it at blanks without a shell.
 
 use std::path::{Path, PathBuf};
 
-use crate::world::World;
+use anyhook_agents::spec::Scope;
+use anyhook_util::shell::{self, Syntax};
 
-/// Whose rules the command line follows.
+use crate::machine::Machine;
+use crate::target::scope_name;
+
+/// The shell whose quoting rules the command line follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quoting {
     Posix,
@@ -16,38 +20,40 @@ pub enum Quoting {
     PowerShell,
 }
 
-/// How the program is named.
+/// How an entry names the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Naming {
+pub enum ProgramNaming {
     /// By its path on this machine.
     Absolute,
-    /// `anyhook`, found on PATH: for files that others use as well.
+    /// `anyhook`, found on PATH: for files that other people share.
     Name,
 }
 
-const NAME: &str = "anyhook";
+const PROGRAM_NAME: &str = "anyhook";
 
-/// The program as it is to be written.
+/// The program as an entry names it.
 ///
 /// The entry on PATH is preferred to the file behind it: package managers move
 /// the file with each version.
-pub fn program(world: &World, naming: Naming, running: &Path) -> String {
-    if naming == Naming::Name {
-        return NAME.to_owned();
+pub fn program_to_write(machine: &Machine, naming: ProgramNaming, running: &Path) -> String {
+    if naming == ProgramNaming::Name {
+        return PROGRAM_NAME.to_owned();
     }
-    let running = &still_there(running);
+    let running = &without_deleted_mark(running);
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let mine = real(running);
-    let listed = world
-        .on_path(NAME)
+    let listed = machine
+        .programs_on_path(PROGRAM_NAME)
         .into_iter()
         .find(|path| mine.is_some() && real(path) == mine);
-    let path: PathBuf = listed.unwrap_or_else(|| running.to_owned());
-    path.to_string_lossy().into_owned()
+    listed
+        .unwrap_or_else(|| running.to_owned())
+        .to_string_lossy()
+        .into_owned()
 }
 
-/// Linux tells of a program that was replaced while it ran that it is deleted.
-fn still_there(running: &Path) -> PathBuf {
+/// Linux marks the path of a program that was replaced while it ran as deleted.
+fn without_deleted_mark(running: &Path) -> PathBuf {
     let text = running.to_string_lossy();
     text.strip_suffix(" (deleted)")
         .map(PathBuf::from)
@@ -55,39 +61,46 @@ fn still_there(running: &Path) -> PathBuf {
         .unwrap_or_else(|| running.to_owned())
 }
 
-/// The whole line.
-pub fn line(program: &str, agent: &str, event: Option<&str>, quoting: Quoting) -> String {
-    let mut line = quoted(program, quoting);
+/// The value of `--scope`, which an entry needs only if it names the program in
+/// the way of the other scope: two entries with the same command line could not
+/// be told apart, and a call that both deliver would be handled twice.
+pub(crate) fn scope_argument(scope: Scope, program: &str) -> Option<&'static str> {
+    let is_name = program == PROGRAM_NAME;
+    let is_user = scope == Scope::User;
+    (is_user == is_name).then(|| scope_name(scope))
+}
+
+/// The whole command line.
+pub(crate) fn command_line(
+    program: &str,
+    agent: &str,
+    scope: Option<&str>,
+    event: Option<&str>,
+    quoting: Quoting,
+) -> String {
+    let mut line = format!(
+        "{} run --agent {}",
+        quoted(program, quoting),
+        quoted(agent, quoting)
+    );
     if quoting == Quoting::PowerShell && line.starts_with('\'') {
-        line = format!("& {line}");
+        line.insert_str(0, "& ");
     }
-    line.push_str(" run --agent ");
-    line.push_str(&quoted(agent, quoting));
+    if let Some(scope) = scope {
+        line = format!("{line} --scope {}", quoted(scope, quoting));
+    }
     if let Some(event) = event {
-        line.push_str(" --event ");
-        line.push_str(&quoted(event, quoting));
+        line = format!("{line} --event {}", quoted(event, quoting));
     }
     line
 }
 
-/// The line as a program and its arguments.
-pub fn argv(program: &str, agent: &str) -> Vec<String> {
-    [program, "run", "--agent", agent]
-        .map(str::to_owned)
-        .to_vec()
-}
-
 fn quoted(word: &str, quoting: Quoting) -> String {
-    let is_plain = |c: char| {
-        c.is_ascii_alphanumeric()
-            || "_-./+:@%=,".contains(c)
-            || (quoting != Quoting::Posix && c == '\\')
-    };
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
+    // A backslash is a plain character on Windows.
+    let is_plain = shell::is_plain(&word.replace('\\', "/"));
     match quoting {
-        Quoting::Posix => format!("'{}'", word.replace('\'', r"'\''")),
+        Quoting::Posix => shell::quote_if_needed(word),
+        Quoting::Cmd | Quoting::PowerShell if is_plain => word.to_owned(),
         Quoting::Cmd => format!("\"{word}\""),
         Quoting::PowerShell => format!("'{}'", word.replace('\'', "''")),
     }
@@ -95,26 +108,66 @@ fn quoted(word: &str, quoting: Quoting) -> String {
 
 /// A command line that calls the bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ours {
+pub struct BridgeCommand {
     pub program: String,
     pub agent: String,
     pub event: Option<String>,
+    pub scope: Option<String>,
 }
 
-/// Whether a command line calls the bridge, and how.
-pub fn ours(command: &str) -> Option<Ours> {
-    [true, false]
-        .into_iter()
-        .find_map(|escapes| recognise(&words(command, escapes)))
+impl BridgeCommand {
+    /// Whether the bridge can tell the two entries of an agent apart.
+    pub(crate) fn differs_from(&self, other: &Self) -> bool {
+        (&self.program, &self.agent, &self.scope) != (&other.program, &other.agent, &other.scope)
+    }
+
+    /// `None` if the command line does not call the bridge.
+    pub fn parse(command: &str) -> Option<Self> {
+        [true, false]
+            .into_iter()
+            .find_map(|escapes| from_words(&split_words(command, escapes, true)))
+    }
 }
 
-fn recognise(words: &[String]) -> Option<Ours> {
+/// Whether a command line does nothing but call the bridge. A longer one is the
+/// user's own, even if it calls the bridge as well.
+pub(crate) fn is_only_bridge(command: &str) -> bool {
+    bridge_arguments(command).is_some()
+}
+
+/// The words of a command line that does nothing but call the bridge.
+pub(crate) fn bridge_arguments(command: &str) -> Option<Vec<String>> {
+    // A line for PowerShell with a quoted program starts with `& `.
+    let command = command.strip_prefix("& ").unwrap_or(command).trim();
+    [true, false].into_iter().find_map(|escapes| {
+        let syntax = Syntax {
+            escapes,
+            operators: false,
+            is_blank: |c| c == ' ' || c == '\t',
+        };
+        let line = shell::split(command, syntax);
+        let mut words = line.words.iter();
+        let program = words.next().is_some_and(|word| is_anyhook(&word.text));
+        let is_plain = |word: &shell::Word| !word.expands && !word.is_pattern;
+        let is_only_bridge = program
+            && words.next().is_some_and(|word| word.text == "run")
+            && line.words.iter().all(is_plain)
+            && words.all(|word| !word.text.starts_with('#'))
+            && !line.has_operators
+            && !line.is_cut
+            && !command.contains(['\n', '\r']);
+        let words = line.words.into_iter().map(|word| word.text);
+        is_only_bridge.then(|| words.collect())
+    })
+}
+
+fn from_words(words: &[String]) -> Option<BridgeCommand> {
     let start = words
         .windows(2)
-        .position(|pair| matches!(pair, [program, run] if is_our_name(program) && run == "run"))?;
+        .position(|pair| matches!(pair, [program, run] if is_anyhook(program) && run == "run"))?;
     let program = words.get(start)?.clone();
     let mut rest = words.get(start + 2..)?.iter();
-    let (mut agent, mut event) = (None, None);
+    let (mut agent, mut event, mut scope) = (None, None, None);
     while let Some(word) = rest.next() {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
@@ -123,46 +176,37 @@ fn recognise(words: &[String]) -> Option<Ours> {
         match name {
             "--agent" => agent = value.or_else(|| rest.next().cloned()),
             "--event" => event = value.or_else(|| rest.next().cloned()),
+            "--scope" => scope = value.or_else(|| rest.next().cloned()),
             _ => {}
         }
     }
-    Some(Ours {
+    Some(BridgeCommand {
         program,
         agent: agent?,
         event,
+        scope,
     })
 }
 
-fn is_our_name(word: &str) -> bool {
+fn is_anyhook(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
-    name == NAME || name.eq_ignore_ascii_case("anyhook.exe")
+    name == PROGRAM_NAME || name.eq_ignore_ascii_case("anyhook.exe")
 }
 
-/// The words of a line as a shell takes them. `escapes`: a backslash quotes the
+/// The words of a line as a shell splits it. `escapes`: a backslash quotes the
 /// next character, as in POSIX and not on Windows.
 pub fn words(line: &str, escapes: bool) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote: Option<char> = None;
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some(open), _) if c == open => quote = None,
-            (None | Some('"'), '\\') if escapes => {
-                if let Some(next) = chars.next() {
-                    word.get_or_insert_default().push(next);
-                }
-            }
-            (None, '\'' | '"') => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (None, _) if c.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    words
+    split_words(line, escapes, false)
+}
+
+fn split_words(line: &str, escapes: bool, operators: bool) -> Vec<String> {
+    let syntax = Syntax {
+        escapes,
+        operators,
+        is_blank: char::is_whitespace,
+    };
+    let words = shell::split(line, syntax).words.into_iter();
+    words.map(|word| word.text).collect()
 }
 
 #[cfg(test)]
@@ -170,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_recognised() {
+    fn what_is_written_is_recognized() {
         for program in [
             "anyhook",
             "/usr/bin/anyhook",
@@ -185,17 +229,19 @@ mod tests {
                 if quoting == Quoting::PowerShell && program.contains('\'') {
                     continue;
                 }
-                let line = line(program, "codex", Some("PreToolUse"), quoting);
-                let ours = ours(&line).unwrap_or_else(|| panic!("{line}"));
+                let line =
+                    command_line(program, "codex", Some("user"), Some("PreToolUse"), quoting);
+                let ours = BridgeCommand::parse(&line).unwrap_or_else(|| panic!("{line}"));
                 assert_eq!(ours.agent, "codex", "{line}");
                 assert_eq!(ours.event.as_deref(), Some("PreToolUse"), "{line}");
                 assert_eq!(ours.program, program, "{line}");
+                assert!(is_only_bridge(&line), "{line}");
             }
         }
     }
 
     #[test]
-    fn what_is_not_ours_is_not_recognised() {
+    fn other_commands_are_not_recognized() {
         for line in [
             "",
             "echo hi",
@@ -205,8 +251,25 @@ mod tests {
             "anyhook-like run --agent codex",
             "./anyhook/guard.sh run --agent codex",
         ] {
-            assert_eq!(ours(line), None, "{line}");
+            assert_eq!(BridgeCommand::parse(line), None, "{line}");
         }
-        assert!(ours("A=1 anyhook run --later x --agent=codex").is_some());
+        assert!(BridgeCommand::parse("A=1 anyhook run --later x --agent=codex").is_some());
+        assert!(BridgeCommand::parse("anyhook run --agent codex;x").is_some());
+        assert!(is_only_bridge("/x/anyhook run --later x --agent=codex"));
+        for line in [
+            "A=1 anyhook run --agent codex",
+            "env anyhook run --agent codex",
+            "./mine.sh && anyhook run --agent codex",
+            "anyhook run --agent codex; ./mine.sh",
+            "anyhook run --agent codex | tee x",
+            "anyhook run --agent codex > x",
+            "anyhook run --agent codex $X",
+            "anyhook run --agent `x`",
+            "anyhook run --agent codex\n./mine.sh",
+            "./log.sh --tool anyhook run --agent codex",
+            "anyhook run --agent 'codex",
+        ] {
+            assert!(!is_only_bridge(line), "{line}");
+        }
     }
 }

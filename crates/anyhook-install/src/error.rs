@@ -1,4 +1,4 @@
-//! Why something was not done.
+//! Errors of installing.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,19 @@ pub enum InstallError {
     },
     #[error("{agent} has no {scope} file for hooks")]
     NoFile { agent: String, scope: &'static str },
-    #[error("`{}` is not a file in which {agent} looks for hooks; those are: {known}", path.display())]
+    #[error("{agent} does not read hooks from `{}`; it reads {known}", path.display())]
     NotItsFile {
         path: PathBuf,
         agent: String,
         known: String,
     },
-    #[error("every name under which {agent} would find a script for `{event}` is taken in `{}`", folder.display())]
+    #[error("every name that {agent} accepts for a `{event}` script already exists in `{}`", folder.display())]
     NamesTaken {
         agent: String,
         event: String,
         folder: PathBuf,
     },
-    #[error("there is no program to write for {agent}")]
+    #[error("anyhook has no plugin for {agent}")]
     NoPlugin { agent: String },
     #[error(transparent)]
     File(#[from] FileError),

@@ -1,12 +1,12 @@
-//! Folders that were made for our files, when several of them share one: the
-//! record of the first knows the folder, and the last has to remove it.
+//! Folders created for generated files. Several files may share one: the record
+//! of the first file names the folder, and removing the last one removes it.
 
 use std::path::{Path, PathBuf};
 
 use anyhook_edit::{InstallLog, read_text, write_atomic};
 
-/// The folders that were made for a target's files.
-pub fn made(records: &Path, target: &Path) -> Vec<PathBuf> {
+/// The folders that were created for a target's files.
+pub(crate) fn created_folders(records: &Path, target: &Path) -> Vec<PathBuf> {
     let target = anyhook_edit::real_path(target).unwrap_or_else(|_| target.to_owned());
     let logs = InstallLog::list(records).unwrap_or_default();
     logs.into_iter()
@@ -15,12 +15,12 @@ pub fn made(records: &Path, target: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Removes those that are empty, and those of earlier calls; remembers the rest.
-/// Nothing depends on it: a folder that stays is no failure.
-pub fn sweep(records: &Path, made: Vec<PathBuf>) {
+/// Removes those that are empty, and those left by earlier calls; remembers the
+/// rest. A folder that cannot be removed is not an error.
+pub(crate) fn remove_empty(records: &Path, created: Vec<PathBuf>) {
     let list = records.join("folders");
     let known = read_text(&list).ok().flatten().unwrap_or_default();
-    let mut folders: Vec<PathBuf> = known.lines().map(PathBuf::from).chain(made).collect();
+    let mut folders: Vec<PathBuf> = known.lines().map(PathBuf::from).chain(created).collect();
     folders.sort();
     folders.dedup();
     // The inner ones first.

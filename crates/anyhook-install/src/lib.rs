@@ -1,36 +1,36 @@
-//! The bridge in each agent's own config: in with one command, out again
-//! without a trace, and checked.
+//! Installs the bridge into each agent's own config, removes it without a trace,
+//! and diagnoses hooks that do not run.
 //!
-//! Owns the decisions of where the bridge goes and what is wrong with what is
-//! there. Prints nothing and asks nothing: everything comes back as a value.
-//! Texts are edited by `anyhook-edit`, facts about agents come from their
-//! tables; what these have no place for is in [`vendor`].
+//! Owns the decisions of where the bridge goes and what is wrong with a config.
+//! Prints nothing and asks nothing: everything is returned as a value. Texts are
+//! edited by `anyhook-edit`, facts about agents come from their folders.
 
-pub mod bridge;
+#![deny(clippy::disallowed_methods)]
+
+pub mod agent_trust;
 pub mod command;
+mod detect;
 pub mod doctor;
-pub mod error;
+mod error;
 mod folders;
-pub mod found;
+mod hook_entries;
 pub mod init;
-pub mod needs;
+mod installation;
+mod last_events;
+mod machine;
+mod needs;
 pub mod notes;
-pub mod scripts;
-pub mod seen;
+mod scripts;
 pub mod select;
 pub mod status;
-pub mod target;
-pub mod trust;
-pub mod vendor;
-pub mod walk;
-pub mod world;
+mod target;
 
-pub use bridge::{Bridge, FileChange};
-pub use command::{Naming, Quoting};
+pub use command::ProgramNaming;
+pub use detect::DetectedAgent;
 pub use error::InstallError;
-pub use found::{Coverage, Found, coverage};
-pub use needs::{Events, Needs};
-pub use notes::Note;
+pub use installation::{FileChange, Installation};
+pub use last_events::LastEvent;
+pub use machine::Machine;
+pub use needs::{EventSelection, ManifestNeeds, project_manifest};
+pub use notes::InstallNote;
 pub use target::{Target, scope_name};
-pub use trust::Trust;
-pub use world::World;

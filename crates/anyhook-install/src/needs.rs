@@ -1,21 +1,21 @@
-//! Which events the bridge asks an agent for, and how long it may take.
+//! The events for which the bridge is installed, and their timeouts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Blocking, Event};
+use anyhook_agents::spec::{Blocking, EventSpec};
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Hook, suggest};
-use anyhook_run::{discover, plan};
+use anyhook_run::config::discover;
+use anyhook_run::config::manifest;
 
 use crate::error::InstallError;
-use crate::vendor;
-use crate::world::World;
+use crate::machine::Machine;
 
-/// What is asked for.
+/// Which events to install the bridge for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Events {
-    /// All that are not too frequent, for the record; and those that a manifest names.
+pub enum EventSelection {
+    /// Every event that is not too frequent, for the journal, and those that a manifest names.
     #[default]
     All,
     /// Only those that a manifest, or OpenHook, needs.
@@ -24,22 +24,22 @@ pub enum Events {
     List(Vec<String>),
 }
 
-/// Seconds that an entry gets at least: the bridge ends slow hooks itself.
-const TIME: f64 = 60.0;
+/// The least timeout of an entry: the bridge stops slow hooks itself.
+const MIN_ENTRY_TIMEOUT_SECONDS: f64 = 60.0;
 
-/// Seconds that the bridge needs beside its hooks.
-const MARGIN: f64 = 5.0;
+/// What the bridge needs in addition to its hooks.
+const BRIDGE_OVERHEAD_SECONDS: f64 = 5.0;
 
-/// All that the manifests around a project say.
+/// What the manifests that apply to a project need.
 #[derive(Debug, Clone, Default)]
-pub struct Needs {
+pub struct ManifestNeeds {
     hooks: Vec<Hook>,
     openhook: bool,
 }
 
-impl Needs {
-    pub fn read(world: &World) -> Self {
-        let found = discover::discover(&world.dirs, &world.cwd);
+impl ManifestNeeds {
+    pub fn load(machine: &Machine) -> Self {
+        let found = discover::discover(&machine.dirs, &machine.cwd);
         let hooks = found.manifests.iter().flat_map(|source| {
             let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
             let manifest = parse::manifest(&source.text, format, &Vocabulary::default()).0;
@@ -51,70 +51,67 @@ impl Needs {
         }
     }
 
-    /// The agent's events that the bridge is to stand at, in the table's order.
+    /// The agent's events to install the bridge for, in the table's order.
     pub fn events<'a>(
         &self,
         adapter: &'a Adapter,
-        choice: &Events,
-    ) -> Result<Vec<&'a Event>, InstallError> {
-        let all = adapter.spec.events.iter();
-        let wanted: Vec<&Event> = match choice {
-            Events::All => all
-                .filter(|event| self.names(event) || (!event.noisy && !event.read_only))
-                .collect(),
-            Events::Manifest => all
-                .filter(|event| {
-                    self.names(event) || (self.openhook && !event.noisy && !event.read_only)
-                })
-                .collect(),
-            Events::List(names) => listed(adapter, names)?,
+        choice: &EventSelection,
+    ) -> Result<Vec<&'a EventSpec>, InstallError> {
+        let takes_defaults = *choice == EventSelection::All || self.openhook;
+        let mut events: Vec<&EventSpec> = if let EventSelection::List(names) = choice {
+            listed(adapter, names)?
+        } else {
+            let events = adapter.spec.events.iter();
+            events
+                .filter(|event| self.names(event) || (takes_defaults && is_default_event(event)))
+                .collect()
         };
-        Ok(wanted
-            .into_iter()
-            .filter(|event| !does_the_work(event))
-            .collect())
+        events.retain(|event| !replaces_agent_work(event));
+        Ok(events)
     }
 
     /// Whether a hook of a manifest is for this event.
-    fn names(&self, event: &Event) -> bool {
+    fn names(&self, event: &EventSpec) -> bool {
         self.hooks.iter().any(|hook| {
             hook.event == event.native.as_ref()
                 || (!event.read_only && event.is.as_deref() == Some(hook.event.as_str()))
         })
     }
 
-    /// Seconds for one entry: more than any of its hooks may take.
-    pub fn seconds(&self, adapter: &Adapter, event: &Event) -> f64 {
-        let of_event = self.hooks.iter().filter(|hook| {
+    /// The timeout of one entry: longer than all of its hooks may take.
+    pub fn timeout_seconds(&self, adapter: &Adapter, event: &EventSpec) -> f64 {
+        let hooks = self.hooks.iter().filter(|hook| {
             hook.event == event.native.as_ref() || event.is.as_deref() == Some(&hook.event)
         });
-        // One after another in the worst case.
-        let together: f64 = of_event
-            .map(|hook| plan::timeout(&hook.handler).as_secs_f64())
+        // Hooks run one after another in the worst case.
+        let total: f64 = hooks
+            .map(|hook| manifest::timeout(&hook.handler).as_secs_f64())
             .sum();
-        let wanted = TIME.max((together + MARGIN).ceil());
-        let caps = [
-            adapter.spec.config.handler.max_timeout,
-            vendor::limit(&adapter.spec.id, &event.native),
-        ];
+        let wanted = MIN_ENTRY_TIMEOUT_SECONDS.max((total + BRIDGE_OVERHEAD_SECONDS).ceil());
+        let caps = [adapter.spec.config.handler.max_timeout, event.max_timeout];
         caps.into_iter().flatten().fold(wanted, f64::min)
     }
 
-    /// Whether nothing is to be run here.
+    /// Whether there is nothing to run.
     pub fn is_empty(&self) -> bool {
         self.hooks.is_empty() && !self.openhook
     }
 }
 
-/// An event at which a hook takes the agent's place: silence would break it.
-fn does_the_work(event: &Event) -> bool {
+/// Whether the bridge is installed for the event even if no manifest names it.
+pub(crate) fn is_default_event(event: &EventSpec) -> bool {
+    !event.noisy && !event.read_only
+}
+
+/// An event whose hook does the agent's work, so that an empty answer would break it.
+fn replaces_agent_work(event: &EventSpec) -> bool {
     event.noisy && event.blocking == Blocking::Prevent && event.answer.is_none()
 }
 
-fn listed<'a>(adapter: &'a Adapter, names: &[String]) -> Result<Vec<&'a Event>, InstallError> {
-    let mut wanted: Vec<&Event> = Vec::new();
+fn listed<'a>(adapter: &'a Adapter, names: &[String]) -> Result<Vec<&'a EventSpec>, InstallError> {
+    let mut wanted: Vec<&EventSpec> = Vec::new();
     for name in names {
-        let mut found: Vec<&Event> = adapter
+        let mut found: Vec<&EventSpec> = adapter
             .events_of(name)
             .filter(|event| !event.read_only)
             .collect();
@@ -123,11 +120,8 @@ fn listed<'a>(adapter: &'a Adapter, names: &[String]) -> Result<Vec<&'a Event>, 
         }
         if found.is_empty() {
             let known = adapter.spec.events.iter();
-            let known = known.flat_map(|event| {
-                [Some(event.native.as_ref()), event.is.as_deref()]
-                    .into_iter()
-                    .flatten()
-            });
+            let known =
+                known.flat_map(|event| std::iter::once(&*event.native).chain(event.is.as_deref()));
             return Err(InstallError::UnknownEvent {
                 agent: adapter.spec.name.to_string(),
                 event: name.clone(),
@@ -145,11 +139,7 @@ fn listed<'a>(adapter: &'a Adapter, names: &[String]) -> Result<Vec<&'a Event>, 
     Ok(wanted)
 }
 
-/// The project's manifest, where there is one.
-pub fn project_manifest(root: &Path) -> Option<std::path::PathBuf> {
-    let folder = root.join(discover::PROJECT_FOLDER);
-    discover::MANIFESTS
-        .iter()
-        .map(|name| folder.join(name))
-        .find(|path| path.is_file())
+/// The project's manifest, if there is one.
+pub fn project_manifest(root: &Path) -> Option<PathBuf> {
+    discover::manifest_in(&root.join(discover::PROJECT_FOLDER))
 }

@@ -1,158 +1,221 @@
-//! What the user should know after an installation.
+//! What users should know after an installation.
 
-use anyhook_agents::spec::FileFormat;
-use anyhook_edit::Format;
+use anyhook_agents::spec::Scope;
+use anyhook_model::Format;
 use serde::Serialize;
 
-use crate::bridge::Bridge;
-use crate::command::Naming;
-use crate::needs::Needs;
+use crate::agent_trust::{self, AgentTrust};
+use crate::command::ProgramNaming;
+use crate::installation::Installation;
+use crate::machine::{Machine, real_path};
+use crate::needs::ManifestNeeds;
 use crate::scripts;
 use crate::select;
 use crate::target::Target;
-use crate::trust::{self, Trust};
-use crate::world::World;
+
+/// The scopes that a second installation may be in.
+const SCOPES: [Scope; 3] = [Scope::Project, Scope::Local, Scope::User];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Note {
-    /// `trust`, `twice`, `path`, `format`, `name`, `legacy`, `nothing`.
+pub struct InstallNote {
+    /// `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
+    /// `legacy`, `nothing`.
     pub about: &'static str,
     pub text: String,
 }
 
-fn note(about: &'static str, text: impl Into<String>) -> Note {
-    Note {
+fn note(about: &'static str, text: impl Into<String>) -> InstallNote {
+    InstallNote {
         about,
         text: text.into(),
     }
 }
 
-/// For one agent, once its entries stand.
-pub fn of(world: &World, bridge: &Bridge, naming: Naming) -> Vec<Note> {
-    let target = &bridge.target;
+/// Notes about one agent, after its entries are installed.
+pub fn agent_notes(
+    machine: &Machine,
+    installation: &Installation,
+    naming: ProgramNaming,
+) -> Vec<InstallNote> {
+    let target = &installation.target;
     let spec = &target.adapter.spec;
     let mut notes = Vec::new();
     if let Some(legacy) = &spec.legacy {
         notes.push(note("legacy", legacy.as_ref()));
     }
-    match (trust::state(world, target), &spec.trust) {
-        (Trust::Missing(what), Some(text)) => {
-            notes.push(note(
-                "trust",
-                format!("{what}. {text} `anyhook install --accept-trust` does it for you."),
-            ));
+    match (agent_trust::trust_state(machine, target), &spec.trust) {
+        (AgentTrust::Missing(what), Some(text)) => {
+            let text = format!("{what}. {text} `anyhook install --accept-trust` does it for you.");
+            notes.push(note("trust", text));
         }
-        (Trust::Missing(what), None) => notes.push(note("trust", what)),
-        (Trust::Unknown(Some(text)), _) => notes.push(note("trust", text)),
-        (Trust::Given | Trust::Unknown(None), _) => {}
+        (AgentTrust::Missing(what), None) => notes.push(note("trust", what)),
+        (AgentTrust::Unknown(Some(text)), _) => notes.push(note("trust", text)),
+        (AgentTrust::Given | AgentTrust::Unknown(None), _) => {}
     }
-    for other in select::doubled(world, target.adapter, target.scope) {
-        notes.push(note(
-            "twice",
-            format!(
-                "{} also runs the file of {}, where the bridge stands too: what it delivers twice is recognised and answered once",
-                spec.name, other.spec.name
-            ),
-        ));
+    for other in select::bridges_run_twice(machine, target.adapter, target.scope) {
+        let text = format!(
+            "{} also runs the hooks of {}, where the bridge is installed too; events that arrive twice are recognized and answered once",
+            spec.name, other.spec.name
+        );
+        notes.push(note("twice", text));
     }
-    if naming == Naming::Name && world.on_path("anyhook").is_empty() {
-        notes.push(note(
-            "path",
-            "`anyhook` is not on PATH, so the entries find no program; put it there, or use `--command absolute`",
-        ));
+    if naming == ProgramNaming::Name && machine.programs_on_path("anyhook").is_empty() {
+        let text = "`anyhook` is not on PATH, so the entries cannot start it; add it to PATH, or use `--command absolute`";
+        notes.push(note("path", text));
     }
-    if naming == Naming::Name && refuses_without_us(target) {
-        notes.push(note(
-            "path",
-            format!(
-                "where `anyhook` is not on PATH, {} refuses every tool call: share the file only with people who have it",
-                spec.name
-            ),
-        ));
+    if let Some(what) = &spec.launch.missing_program
+        && naming == ProgramNaming::Name
+    {
+        let text = format!(
+            "{} {what} if `anyhook` is not on PATH: share the file only with people who have anyhook installed",
+            spec.name
+        );
+        notes.push(note("path", text));
     }
-    notes.extend(strictness(target));
-    notes.extend(names(target));
+    notes.extend(other_scope_note(machine, target));
+    notes.extend(start_folder_note(machine, target));
+    for line in target.own_bridge_lines() {
+        let text = format!(
+            "`{line}` is a line of yours that also calls anyhook; hooks run for both, so keep one of them"
+        );
+        notes.push(note("twice", text));
+    }
+    notes.extend(strict_json_note(target));
+    notes.extend(renamed_script_notes(target));
     notes
 }
 
-/// For all agents together.
-pub fn general(world: &World, needs: &Needs) -> Vec<Note> {
+/// Notes that concern all agents.
+pub fn general_notes(machine: &Machine, needs: &ManifestNeeds) -> Vec<InstallNote> {
     let mut notes = Vec::new();
     if needs.is_empty() {
-        notes.push(note(
-            "nothing",
-            "there is no manifest yet, so events are only recorded; `anyhook init` writes one",
-        ));
+        let text =
+            "there is no manifest yet, so events are only recorded; `anyhook init` writes one";
+        notes.push(note("nothing", text));
     }
-    let engine = anyhook_run::Engine::new(world.dirs.clone(), false);
-    let found = anyhook_run::discover::discover(&world.dirs, &world.cwd);
-    for source in found
-        .manifests
-        .iter()
-        .filter(|source| source.scope == anyhook_model::Scope::Project)
-    {
-        let is_covered = engine
-            .trust
-            .get(&source.path)
-            .is_some_and(|consent| consent.covers_manifest(&source.text));
-        if !is_covered {
-            notes.push(note(
-                "trust",
-                format!(
-                    "`{}` is not trusted yet, so its hooks do not run; look at it and say `anyhook trust`",
-                    world.shown(&source.path)
-                ),
-            ));
+    let engine = anyhook_run::Engine::new(machine.dirs.clone(), false);
+    let found = anyhook_run::config::discover::discover(&machine.dirs, &machine.cwd);
+    for source in &found.manifests {
+        let is_covered = || {
+            engine
+                .trust
+                .covers(&source.path, &source.root, &source.text)
+        };
+        if source.scope == anyhook_model::Scope::Project && !is_covered() {
+            let text = format!(
+                "`{}` is not trusted yet, so its hooks do not run; review it and run `anyhook trust`",
+                machine.display_path(&source.path)
+            );
+            notes.push(note("trust", text));
         }
     }
     notes
 }
 
-/// Whether a missing program counts as a refusal before a tool call.
-fn refuses_without_us(target: &Target) -> bool {
-    let spec = &target.adapter.spec;
-    spec.events
-        .iter()
-        .filter(|event| event.is.as_deref() == Some("before_tool_execute") && !event.read_only)
-        .filter_map(|event| spec.answers.get(event.answer.as_ref()?))
-        .any(|profile| profile.other_exit == "deny")
+/// Another scope in which the bridge is installed too.
+fn other_scope_note(machine: &Machine, target: &Target) -> Option<InstallNote> {
+    let mut others = Target::existing(machine, target.adapter, &SCOPES);
+    others.retain(|other| other.scope != target.scope && other.has_bridge());
+    let other = others.first()?;
+    let text = format!(
+        "anyhook is also installed in `{}`; a call that both entries deliver is answered once, by whichever comes first",
+        machine.display_path(&other.path)
+    );
+    Some(note("twice", text))
 }
 
-/// Comments where the agent reads strict JSON.
-fn strictness(target: &Target) -> Option<Note> {
-    if target.format != FileFormat::Json || !target.is_editable() {
+/// An agent that looks for the file only where it is started.
+fn start_folder_note(machine: &Machine, target: &Target) -> Option<InstallNote> {
+    if !target.start_folder_only {
+        return None;
+    }
+    let (name, file) = (
+        &target.adapter.spec.name,
+        machine.display_path(&target.path),
+    );
+    let text = if target.is_read_here(machine) {
+        format!(
+            "{name} reads `{file}` only if it is started in this folder; started in a subfolder it runs none of these hooks. `--scope user` covers every folder"
+        )
+    } else {
+        format!(
+            "{name} reads `{file}` only if it is started in `{}`: started in this folder it runs none of these hooks. `--scope user` covers every folder",
+            machine.root.display()
+        )
+    };
+    Some(note("folder", text))
+}
+
+/// What writing the file changes beside its content. To be called before it is
+/// written.
+pub fn file_notes(machine: &Machine, target: &Target) -> Vec<InstallNote> {
+    let mut notes = Vec::new();
+    let Ok(real) = anyhook_edit::real_path(&target.path) else {
+        return notes;
+    };
+    let is_project = matches!(target.scope, Scope::Project | Scope::Local);
+    if is_project && !real.starts_with(real_path(&machine.root)) {
+        let text = format!(
+            "`{}` is a link that leads out of this project, to `{}`: that file is the one that is changed",
+            machine.display_path(&target.path),
+            real.display()
+        );
+        notes.push(note("link", text));
+    }
+    if let Some(count) = anyhook_edit::hard_link_count(&real).filter(|count| *count > 1) {
+        let text = format!(
+            "`{}` has {count} names (hard links); only this one gets the new content, the others keep the old",
+            machine.display_path(&target.path)
+        );
+        notes.push(note("link", text));
+    }
+    notes
+}
+
+/// The user's own lines that stay when the bridge is removed.
+pub fn kept_notes(target: &Target) -> Vec<InstallNote> {
+    let lines = target.own_bridge_lines().into_iter();
+    lines
+        .map(|line| {
+            let text = format!(
+                "`{line}` is a line of yours that also calls anyhook; it was not changed, remove it yourself"
+            );
+            note("kept", text)
+        })
+        .collect()
+}
+
+/// Comments in a file that the agent reads as strict JSON.
+fn strict_json_note(target: &Target) -> Option<InstallNote> {
+    if target.format != Some(Format::Json) || !target.is_editable() {
         return None;
     }
     let text = anyhook_edit::read_text(&target.path).ok()??;
     let error = anyhook_edit::get(&text, Format::Json, &[]).err()?;
-    Some(note(
-        "format",
-        format!(
-            "`{}` has comments or trailing commas ({error}); {} may not read it at all",
-            target.path.display(),
-            target.adapter.spec.name
-        ),
-    ))
+    let text = format!(
+        "`{}` has comments or trailing commas ({error}); {} may not read it at all",
+        target.path.display(),
+        target.adapter.spec.name
+    );
+    Some(note("format", text))
 }
 
-/// Scripts that stand under another name because the first was taken.
-fn names(target: &Target) -> Vec<Note> {
+/// Scripts with another name because the first was taken.
+fn renamed_script_notes(target: &Target) -> Vec<InstallNote> {
     if target.is_editable() {
         return Vec::new();
     }
-    scripts::found(target)
+    scripts::generated_files(target)
         .into_iter()
         .filter(|path| target.path.is_dir() && path.extension().is_some())
         .filter(|path| path.with_extension("").exists())
         .map(|path| {
-            note(
-                "name",
-                format!(
-                    "`{}` is yours and stays; the bridge is `{}`, which the command line client runs and the editor extension does not",
-                    path.with_extension("").display(),
-                    path.display()
-                ),
-            )
+            let text = format!(
+                "`{}` is your script and was not changed; the bridge is `{}`, which the command line client runs and the editor extension does not",
+                path.with_extension("").display(),
+                path.display()
+            );
+            note("name", text)
         })
         .collect()
 }

@@ -1,34 +1,37 @@
-//! Which agents an installation is for.
+//! Selects the agents to install for.
 
+use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
-use anyhook_agents::{Adapter, get};
 
-use crate::found::Found;
+use crate::detect::DetectedAgent;
+use crate::machine::Machine;
 use crate::target::Target;
-use crate::world::World;
 
 /// An agent that was left out, and why.
 #[derive(Debug, Clone)]
-pub struct Skipped {
+pub struct SkippedAgent {
     pub adapter: &'static Adapter,
     pub why: String,
 }
 
-/// The agents that are found here, less those that another one's file serves.
-pub fn found(world: &World, scope: Scope) -> (Vec<&'static Adapter>, Vec<Skipped>) {
+/// The agents on this machine, without those that run another agent's entries.
+pub fn detected_agents(
+    machine: &Machine,
+    scope: Scope,
+) -> (Vec<&'static Adapter>, Vec<SkippedAgent>) {
     let here: Vec<&'static Adapter> = clients()
-        .filter(|adapter| Found::look(world, adapter).is_here())
-        .filter(|adapter| Target::choose(world, adapter, scope).is_ok())
+        .filter(|adapter| DetectedAgent::detect(machine, adapter).is_present())
+        .filter(|adapter| Target::for_scope(machine, adapter, scope).is_ok())
         .collect();
     let mut chosen = Vec::new();
     let mut skipped = Vec::new();
     for adapter in &here {
-        match here.iter().find(|other| serves(other, adapter, scope)) {
-            Some(other) => skipped.push(Skipped {
+        match here.iter().find(|other| replaces(other, adapter, scope)) {
+            Some(other) => skipped.push(SkippedAgent {
                 adapter,
                 why: format!(
-                    "it runs the file of {} in the same folder, whose entries understand it; name it with --agent to install for it nevertheless",
+                    "it also runs the entries of {}, which recognize it; use --agent to install for it anyway",
                     other.spec.name
                 ),
             }),
@@ -38,42 +41,43 @@ pub fn found(world: &World, scope: Scope) -> (Vec<&'static Adapter>, Vec<Skipped
     (chosen, skipped)
 }
 
-/// Whether two agents run each other's file, and `other` is the one to keep:
-/// the one that is told apart by its surroundings.
-fn serves(other: &Adapter, adapter: &Adapter, scope: Scope) -> bool {
+/// Whether two agents run each other's file, and `other` is the one to install
+/// for: the one that can be recognized by its environment.
+fn replaces(other: &Adapter, adapter: &Adapter, scope: Scope) -> bool {
     other.spec.id != adapter.spec.id
-        && reads(adapter, other, scope)
-        && reads(other, adapter, scope)
+        && also_runs(adapter, other, scope)
+        && also_runs(other, adapter, scope)
         && adapter.spec.detect.env.is_empty()
         && !other.spec.detect.env.is_empty()
 }
 
-/// Whether an agent also runs what is written into another's file.
-pub fn reads(adapter: &Adapter, other: &Adapter, scope: Scope) -> bool {
-    let mut written = other
-        .spec
-        .files
-        .iter()
-        .filter(|file| file.write && file.scope == scope);
-    written.any(|file| adapter.spec.also_reads.contains(&file.path))
+/// Whether an agent also runs the hooks that are installed in another's file.
+fn also_runs(adapter: &Adapter, other: &Adapter, scope: Scope) -> bool {
+    let files = other.spec.files.iter();
+    files
+        .filter(|file| file.write && file.scope == scope)
+        .any(|file| adapter.spec.also_reads.contains(&file.path))
 }
 
-/// The agents in whose files the bridge stands that this agent reads as well.
-pub fn doubled(world: &World, adapter: &Adapter, scope: Scope) -> Vec<&'static Adapter> {
+/// The other agents with an installed bridge whose files this agent runs as well.
+pub fn bridges_run_twice(
+    machine: &Machine,
+    adapter: &Adapter,
+    scope: Scope,
+) -> Vec<&'static Adapter> {
     clients()
-        .filter(|other| other.spec.id != adapter.spec.id && reads(adapter, other, scope))
-        .filter(|other| Target::choose(world, other, scope).is_ok_and(|target| target.has_bridge()))
+        .filter(|other| other.spec.id != adapter.spec.id && also_runs(adapter, other, scope))
+        .filter(|other| {
+            Target::for_scope(machine, other, scope).is_ok_and(|target| target.has_bridge())
+        })
         .collect()
 }
 
-/// The agents that also run what stands in this agent's file.
-pub fn readers(adapter: &Adapter, scope: Scope) -> Vec<&'static Adapter> {
-    clients()
-        .filter(|other| other.spec.id != adapter.spec.id && reads(other, adapter, scope))
-        .collect()
-}
-
-/// An agent by slug or alias.
-pub fn named(name: &str) -> Option<&'static Adapter> {
-    get(name).filter(|adapter| !adapter.spec.pseudo)
+/// The agents that were named, or else all.
+pub fn named_or_all(named: &[&'static Adapter]) -> Vec<&'static Adapter> {
+    if named.is_empty() {
+        clients().collect()
+    } else {
+        named.to_vec()
+    }
 }

@@ -1,74 +1,76 @@
-//! Agent by agent and scope by scope: is the bridge there, and does it work?
+//! Where the bridge is installed, by agent and scope, and when each last called it.
 
 use std::path::PathBuf;
 
 use anyhook_agents::Adapter;
-use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
 use serde::Serialize;
 
-use crate::found::{self, Found};
-use crate::seen::{self, Seen};
+use crate::agent_trust::{self, AgentTrust};
+use crate::detect::{DetectedAgent, version_coverage};
+use crate::last_events::{self, LastEvent};
+use crate::machine::Machine;
+use crate::needs::is_default_event;
+use crate::select;
 use crate::target::{Target, scope_name};
-use crate::trust::{self, Trust};
-use crate::world::World;
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct AgentStatus {
     pub agent: String,
     pub name: String,
-    /// Where the agent is seen; empty: nowhere.
+    /// Where the agent was detected; empty: nowhere.
     pub here: String,
     pub version: Option<String>,
-    /// The version that our facts were checked against.
+    /// The version that the agent's table was verified against.
     pub facts: String,
-    /// `same`, `newer`, `older` or `unknown`, against the facts.
+    /// `same`, `newer`, `older` or `unknown`, compared to `facts`.
     pub coverage: &'static str,
     pub scopes: Vec<ScopeStatus>,
-    pub last: Option<Seen>,
+    pub last: Option<LastEvent>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub struct ScopeStatus {
     pub scope: &'static str,
     pub installed: bool,
+    /// Whether the agent reads it if it is started in the current folder.
+    pub read_here: bool,
     pub files: Vec<PathBuf>,
-    /// The events at which the bridge stands, and how many there could be.
+    /// The events for which the bridge is installed, and how many are possible.
     pub events: Vec<String>,
     pub possible: usize,
-    /// `yes`, `no` or `unknown`: the agent's own consent.
+    /// `yes`, `no` or `unknown`: whether the agent trusts the entries.
     pub trusted: &'static str,
     pub trust: Option<String>,
 }
 
-/// The agents that were named, or all that are here or have the bridge.
-pub fn status(world: &World, named: &[&'static Adapter], versions: bool) -> Vec<Status> {
-    let last = seen::last(&world.dirs.state);
-    let adapters: Vec<&'static Adapter> = if named.is_empty() {
-        clients().collect()
-    } else {
-        named.to_vec()
-    };
-    let rows = adapters.into_iter().map(|adapter| {
-        let found = Found::look(world, adapter);
+/// The agents that were named, or all that are on this machine or have the bridge.
+pub fn agent_statuses(
+    machine: &Machine,
+    named: &[&'static Adapter],
+    versions: bool,
+) -> Vec<AgentStatus> {
+    let last = last_events::last_events(&machine.dirs.state);
+    let rows = select::named_or_all(named).into_iter().map(|adapter| {
+        let found = DetectedAgent::detect(machine, adapter);
         let scopes: Vec<ScopeStatus> = [Scope::Project, Scope::User]
             .into_iter()
-            .map(|scope| of_scope(world, adapter, scope))
+            .map(|scope| scope_status(machine, adapter, scope))
             .collect();
         (adapter, found, scopes)
     });
     rows.filter(|(_, found, scopes)| {
-        !named.is_empty() || found.is_here() || scopes.iter().any(|scope| scope.installed)
+        !named.is_empty() || found.is_present() || scopes.iter().any(|scope| scope.installed)
     })
     .map(|(adapter, found, scopes)| {
-        let version = versions.then(|| found.version(world)).flatten();
-        Status {
+        let version = versions.then(|| found.query_version(machine)).flatten();
+        AgentStatus {
             agent: adapter.spec.id.to_string(),
             name: adapter.spec.name.to_string(),
-            here: found.shown(world),
-            coverage: version.as_ref().map_or("unknown", |version| {
-                found::coverage(adapter, version).as_str()
-            }),
+            here: found.display_paths(machine),
+            coverage: version
+                .as_ref()
+                .map_or("unknown", |version| version_coverage(adapter, version)),
             version,
             facts: adapter.spec.verified.version.to_string(),
             scopes,
@@ -78,32 +80,31 @@ pub fn status(world: &World, named: &[&'static Adapter], versions: bool) -> Vec<
     .collect()
 }
 
-fn of_scope(world: &World, adapter: &'static Adapter, scope: Scope) -> ScopeStatus {
-    let mut targets = Target::present(world, adapter, &[scope]);
+fn scope_status(machine: &Machine, adapter: &'static Adapter, scope: Scope) -> ScopeStatus {
+    let mut targets = Target::existing(machine, adapter, &[scope]);
     targets.retain(Target::has_bridge);
     let mut events: Vec<String> = Vec::new();
-    for event in targets.iter().flat_map(Target::bridged) {
+    for event in targets.iter().flat_map(Target::bridged_events) {
         if !events.contains(&event) {
             events.push(event);
         }
     }
-    let (trusted, trust) = match targets.first().map(|target| trust::state(world, target)) {
-        None | Some(Trust::Unknown(None)) => ("unknown", None),
-        Some(Trust::Given) => ("yes", None),
-        Some(Trust::Missing(what)) => ("no", Some(what)),
-        Some(Trust::Unknown(text)) => ("unknown", text),
+    let possible = adapter.spec.events.iter();
+    let first = targets.first();
+    let state = first.map(|target| agent_trust::trust_state(machine, target));
+    let (trusted, trust) = match state {
+        None | Some(AgentTrust::Unknown(None)) => ("unknown", None),
+        Some(AgentTrust::Given) => ("yes", None),
+        Some(AgentTrust::Missing(what)) => ("no", Some(what)),
+        Some(AgentTrust::Unknown(text)) => ("unknown", text),
     };
     ScopeStatus {
         scope: scope_name(scope),
         installed: !targets.is_empty(),
+        read_here: targets.iter().any(|target| target.is_read_here(machine)),
         files: targets.into_iter().map(|target| target.path).collect(),
         events,
-        possible: adapter
-            .spec
-            .events
-            .iter()
-            .filter(|event| !event.noisy && !event.read_only)
-            .count(),
+        possible: possible.filter(|event| is_default_event(event)).count(),
         trusted,
         trust,
     }

@@ -1,141 +1,115 @@
-//! The file in which an agent's bridge stands, or is to stand.
+//! The file in which an agent's bridge is installed, or will be.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Config, ConfigFile, FileFormat, Scope, Shape};
-use anyhook_edit::{Format, read_text};
+use anyhook_agents::spec::{Config, ConfigFile, ConfigShape, Scope};
+use anyhook_edit::read_text;
+use anyhook_model::Format;
 use serde_json::Value;
 
+use crate::command::{self, BridgeCommand};
 use crate::error::InstallError;
-use crate::walk;
-use crate::world::World;
+use crate::hook_entries::{self, HookEntry};
+use crate::machine::{Machine, matches_file_name};
+use crate::needs::is_default_event;
+use crate::scripts;
 
 /// A file of an agent at one scope.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub adapter: &'static Adapter,
     pub scope: Scope,
-    /// The file; for scripts the folder that holds them.
+    /// The file; for scripts the folder that contains them.
     pub path: PathBuf,
-    pub format: FileFormat,
+    /// As in [`ConfigFile`]: `None` for scripts and plugins.
+    pub format: Option<Format>,
     pub variant: Option<&'static str>,
+    /// As in [`ConfigFile`].
+    pub start_folder_only: bool,
 }
 
 impl Target {
+    pub(crate) fn new(adapter: &'static Adapter, file: &'static ConfigFile, path: PathBuf) -> Self {
+        Self {
+            adapter,
+            scope: file.scope,
+            path,
+            format: file.format,
+            variant: file.variant.as_deref(),
+            start_folder_only: file.start_folder_only,
+        }
+    }
+
     /// Where the bridge of an agent belongs.
     ///
-    /// Where the agent's usual file is not there and another file in the same
+    /// If the agent's usual file does not exist and another file in the same
     /// folder has hooks, that one: some agents read only one of the two.
-    pub fn choose(
-        world: &World,
+    pub fn for_scope(
+        machine: &Machine,
         adapter: &'static Adapter,
         scope: Scope,
     ) -> Result<Self, InstallError> {
-        let files = || adapter.spec.files.iter().filter(|file| file.scope == scope);
-        let usual = files()
-            .find(|file| file.write)
-            .and_then(|file| Self::of(world, adapter, file))
-            .ok_or_else(|| InstallError::NoFile {
-                agent: adapter.spec.name.to_string(),
-                scope: scope_name(scope),
-            })?;
+        let files = |written: bool| {
+            let files = adapter.spec.files.iter();
+            files
+                .filter(move |file| file.scope == scope && file.write == written)
+                .filter(move |file| written || !file.path.contains('*'))
+                .filter_map(|file| Some(Self::new(adapter, file, machine.config_path(file)?)))
+        };
+        let usual = files(true).next().ok_or_else(|| InstallError::NoFile {
+            agent: adapter.spec.name.to_string(),
+            scope: scope_name(scope),
+        })?;
         let is_shared = !usual.path.to_string_lossy().contains("anyhook");
         if is_shared && usual.is_editable() && !usual.path.exists() {
-            let beside = files()
-                .filter(|file| !file.write && !file.path.contains('*'))
-                .filter_map(|file| Self::of(world, adapter, file))
+            let sibling = files(false)
                 .filter(|other| other.path.parent() == usual.path.parent())
                 .find(Self::has_hooks);
-            if let Some(other) = beside {
-                return Ok(other);
-            }
+            return Ok(sibling.unwrap_or(usual));
         }
         Ok(usual)
     }
 
     /// A file that the user names.
-    pub fn named(
-        world: &World,
+    pub fn for_path(
+        machine: &Machine,
         adapter: &'static Adapter,
         path: &Path,
     ) -> Result<Self, InstallError> {
-        let path = world.cwd.join(path);
-        let fits = |pattern: &Path| {
-            let (Some(folder), Some(name)) = (pattern.parent(), pattern.file_name()) else {
-                return false;
-            };
-            let name = name.to_string_lossy();
-            let own = path.file_name().unwrap_or_default().to_string_lossy();
-            path.parent() == Some(folder)
-                && match name.split_once('*') {
-                    Some((before, after)) => own.starts_with(before) && own.ends_with(after),
-                    None => own == name,
-                }
-        };
-        let file = adapter
-            .spec
-            .files
-            .iter()
-            .find(|file| world.place(file).is_some_and(|pattern| fits(&pattern)));
-        match file {
-            Some(file) => Ok(Self {
-                adapter,
-                scope: file.scope,
-                path,
-                format: file.format,
-                variant: file.variant.as_deref(),
-            }),
-            None => Err(InstallError::NotItsFile {
-                path,
-                agent: adapter.spec.name.to_string(),
-                known: adapter
-                    .spec
-                    .files
-                    .iter()
-                    .map(|file| format!("`{}`", file.path))
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            }),
+        let path = machine.cwd.join(path);
+        let files = &adapter.spec.files;
+        let file = files.iter().find(|file| {
+            let pattern = machine.config_path(file);
+            pattern.is_some_and(|pattern| matches_file_name(&pattern, &path))
+        });
+        if let Some(file) = file {
+            return Ok(Self::new(adapter, file, path));
         }
-    }
-
-    fn of(world: &World, adapter: &'static Adapter, file: &'static ConfigFile) -> Option<Self> {
-        Some(Self {
-            adapter,
-            scope: file.scope,
-            path: world.place(file)?,
-            format: file.format,
-            variant: file.variant.as_deref(),
+        let known = files.iter().map(|file| format!("`{}`", file.path));
+        Err(InstallError::NotItsFile {
+            path,
+            agent: adapter.spec.name.to_string(),
+            known: known.collect::<Vec<_>>().join(", "),
         })
     }
 
-    /// Every file of an agent that is there, at the scopes given.
-    pub fn present(world: &World, adapter: &'static Adapter, scopes: &[Scope]) -> Vec<Self> {
+    /// Every file of an agent that exists at the given scopes.
+    pub fn existing(machine: &Machine, adapter: &'static Adapter, scopes: &[Scope]) -> Vec<Self> {
         let mut found: Vec<Self> = Vec::new();
-        for file in &adapter.spec.files {
-            if !scopes.contains(&file.scope) {
-                continue;
-            }
-            let is_folder = matches!(file.format, FileFormat::Folder);
+        let files = adapter.spec.files.iter();
+        for file in files.filter(|file| scopes.contains(&file.scope)) {
+            let is_folder = adapter.config(file.variant.as_deref()).shape == ConfigShape::Scripts;
             let paths = if is_folder {
-                world
-                    .place(file)
-                    .filter(|path| path.is_dir())
-                    .into_iter()
-                    .collect()
+                let folder = machine.config_path(file).filter(|path| path.is_dir());
+                folder.into_iter().collect()
             } else {
-                world.present(file)
+                machine.existing_paths(file)
             };
             for path in paths {
                 if !found.iter().any(|other| other.path == path) {
-                    found.push(Self {
-                        adapter,
-                        scope: file.scope,
-                        path,
-                        format: file.format,
-                        variant: file.variant.as_deref(),
-                    });
+                    found.push(Self::new(adapter, file, path));
                 }
             }
         }
@@ -150,78 +124,122 @@ impl Target {
         &self.adapter.spec.id
     }
 
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> ConfigShape {
         self.config().shape
     }
 
-    /// Whether the file is edited in place; scripts and plugins are ours as a whole.
+    /// Whether the file is edited in place; scripts and plugins are generated as a whole.
     pub fn is_editable(&self) -> bool {
-        !matches!(self.shape(), Shape::Scripts | Shape::Plugin)
+        !matches!(self.shape(), ConfigShape::Scripts | ConfigShape::Plugin)
     }
 
-    /// Comments are read even where the agent does not accept them: they are no
-    /// reason to lose anything, and `doctor` tells.
+    /// The format to edit in. Comments are accepted even if the agent rejects
+    /// them: they are not a reason to lose anything, and `doctor` reports them.
     pub fn edit_format(&self) -> Format {
         match self.format {
-            FileFormat::Toml => Format::Toml,
+            Some(Format::Toml) => Format::Toml,
             _ => Format::Jsonc,
         }
     }
 
-    /// The file as a document; `None` when it is missing, empty or unreadable.
+    /// Whether the agent reads this file if it is started in the current folder.
+    pub fn is_read_here(&self, machine: &Machine) -> bool {
+        !self.start_folder_only || machine.cwd == machine.root
+    }
+
+    /// Why the file cannot be parsed, if it can be read at all.
+    pub fn syntax_error(&self) -> Option<String> {
+        let text = read_text(&self.path).ok()??;
+        let parsed = anyhook_edit::get(&text, self.edit_format(), &[]);
+        parsed
+            .err()
+            .filter(|_| self.is_editable())
+            .map(|error| error.to_string())
+    }
+
+    /// Whether a file that cannot be parsed seems to contain the bridge.
+    pub fn mentions_bridge(&self) -> bool {
+        let text = read_text(&self.path).ok().flatten().unwrap_or_default();
+        text.contains("anyhook") && text.contains("--agent")
+    }
+
+    /// The user's own command lines that also call the bridge.
+    pub fn own_bridge_lines(&self) -> Vec<String> {
+        if !self.is_editable() {
+            return Vec::new();
+        }
+        let document = self.document().unwrap_or_default();
+        let entries = self.bridge_entries(&document).into_iter();
+        let mut lines: Vec<String> = entries
+            .filter(|(_, line, _)| !command::is_only_bridge(line))
+            .map(|(_, line, _)| line.to_owned())
+            .collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+
+    /// The file as a document; `None` if it is missing, empty or unreadable.
     pub fn document(&self) -> Option<Value> {
         let text = read_text(&self.path).ok()??;
         anyhook_edit::get(&text, self.edit_format(), &[]).ok()?
     }
 
-    /// The events at which the bridge stands here, as they are written.
-    pub fn bridged(&self) -> Vec<String> {
-        if !self.is_editable() {
-            let files = crate::scripts::found(self);
-            if self.shape() == Shape::Plugin {
+    /// The entries that call the bridge for this agent, with their command lines.
+    pub(crate) fn bridge_entries<'v>(
+        &self,
+        document: &'v Value,
+    ) -> Vec<(HookEntry<'v>, &'v str, BridgeCommand)> {
+        let (config, slug) = (self.config(), self.slug());
+        hook_entries::entries(config, document)
+            .into_iter()
+            .filter_map(|entry| {
+                let (line, command) = hook_entries::bridge_command(config, slug, entry.handler)?;
+                Some((entry, line, command))
+            })
+            .collect()
+    }
+
+    /// The events for which the bridge is installed here, as they are written.
+    pub fn bridged_events(&self) -> Vec<String> {
+        let mut events: Vec<String> = match self.shape() {
+            ConfigShape::Plugin if scripts::generated_files(self).is_empty() => Vec::new(),
+            ConfigShape::Plugin => {
                 let events = self.adapter.spec.events.iter();
-                return events
-                    .filter(|event| !files.is_empty() && !event.noisy && !event.read_only)
+                events
+                    .filter(|event| is_default_event(event))
                     .map(|event| event.native.to_string())
-                    .collect();
+                    .collect()
             }
-            return files
+            ConfigShape::Scripts => scripts::generated_files(self)
                 .iter()
                 .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
-                .collect();
-        }
-        let Some(document) = self.document() else {
-            return Vec::new();
+                .collect(),
+            _ => self
+                .bridge_entries(&self.document().unwrap_or_default())
+                .into_iter()
+                .map(|(entry, ..)| entry.event.to_owned())
+                .collect(),
         };
-        let config = self.config();
-        let mut events: Vec<String> = Vec::new();
-        for entry in walk::entries(config, &document) {
-            let ours = entry.ours(config);
-            let is_own = ours.is_some_and(|ours| walk::is_agent(&ours.agent, self.slug()));
-            if is_own && !events.iter().any(|event| event == entry.event) {
-                events.push(entry.event.to_owned());
-            }
-        }
+        let mut seen = BTreeSet::new();
+        events.retain(|event| seen.insert(event.clone()));
         events
     }
 
-    /// The program that the first entry of the bridge here starts.
+    /// The program that the first bridge entry here starts.
     pub fn bridge_program(&self) -> Option<String> {
-        let config = self.config();
-        walk::entries(config, &self.document()?)
-            .iter()
-            .filter_map(|entry| entry.ours(config))
-            .find(|ours| walk::is_agent(&ours.agent, self.slug()))
-            .map(|ours| ours.program)
+        let document = self.document()?;
+        let (.., command) = self.bridge_entries(&document).into_iter().next()?;
+        Some(command.program)
     }
 
     pub fn has_bridge(&self) -> bool {
-        !self.bridged().is_empty()
+        !self.bridged_events().is_empty()
     }
 
     fn has_hooks(&self) -> bool {
         self.document()
-            .is_some_and(|document| !walk::entries(self.config(), &document).is_empty())
+            .is_some_and(|document| !hook_entries::entries(self.config(), &document).is_empty())
     }
 }
 

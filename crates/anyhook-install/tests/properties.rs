@@ -1,13 +1,10 @@
 //! Laws of installing into every agent's file, on made-up settings: nested,
 //! commented, oddly spaced, with CRLF and byte-order marks.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
+#![cfg(test)]
+
+// Not in the testkit: it would bring a property-test engine and a second JSON
+// parser into the tests of every crate.
 #[path = "../../anyhook-edit/tests/support/mod.rs"]
 mod support;
 
@@ -19,12 +16,12 @@ use std::path::Path;
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
-use anyhook_install::{Bridge, Events, Needs, Target, World};
+use anyhook_install::{EventSelection, Installation, Machine, ManifestNeeds, Target};
 use proptest::prelude::*;
 use serde_json::Value;
-use support::{SENTINEL, manner, marked, oracle, settings, write};
+use support::{SENTINEL, layout, marked, oracle, settings, write};
 
-fn world(root: &Path) -> World {
+fn machine(root: &Path) -> Machine {
     let mut env: BTreeMap<String, OsString> = BTreeMap::new();
     for (name, folder) in [
         ("HOME", "home"),
@@ -36,32 +33,40 @@ fn world(root: &Path) -> World {
     }
     let project = root.join("project");
     fs::create_dir_all(project.join(".git")).unwrap();
-    World::new(project, env)
+    Machine::new(project, env)
 }
 
 /// The agents whose files are edited.
 fn adapter() -> impl Strategy<Value = &'static Adapter> {
     let scratch = tempfile::tempdir().unwrap();
-    let world = world(scratch.path());
+    let machine = machine(scratch.path());
     let editable: Vec<&'static Adapter> = clients()
         .filter(|adapter| {
-            Target::choose(&world, adapter, Scope::Project).is_ok_and(|target| target.is_editable())
+            Target::for_scope(&machine, adapter, Scope::Project)
+                .is_ok_and(|target| target.is_editable())
         })
         .collect();
     assert!(editable.len() > 9);
     prop::sample::select(editable)
 }
 
-fn bridge(world: &World, adapter: &'static Adapter, program: &str) -> Bridge {
-    let target = Target::choose(world, adapter, Scope::Project).unwrap();
-    Bridge::new(world, target, &Events::All, &Needs::read(world), program).unwrap()
+fn bridge(machine: &Machine, adapter: &'static Adapter, program: &str) -> Installation {
+    let target = Target::for_scope(machine, adapter, Scope::Project).unwrap();
+    Installation::plan(
+        machine,
+        target,
+        &EventSelection::All,
+        &ManifestNeeds::load(machine),
+        program,
+    )
+    .unwrap()
 }
 
-fn standing(bridge: &Bridge) -> BTreeSet<String> {
-    bridge.target.bridged().into_iter().collect()
+fn standing(bridge: &Installation) -> BTreeSet<String> {
+    bridge.target.bridged_events().into_iter().collect()
 }
 
-fn wanted(bridge: &Bridge) -> BTreeSet<String> {
+fn wanted(bridge: &Installation) -> BTreeSet<String> {
     bridge.events().into_iter().map(str::to_owned).collect()
 }
 
@@ -85,18 +90,18 @@ proptest! {
     fn in_and_out_again(
         adapter in adapter(),
         value in settings(),
-        manner in manner(),
+        layout in layout(),
         replacement in prop_oneof![Just("1"), Just("[1, {\"x\": []}]"), Just("\n\n 5 \n")],
     ) {
         let scratch = tempfile::tempdir().unwrap();
-        let world = world(scratch.path());
-        let first = bridge(&world, adapter, "anyhook");
+        let machine = machine(scratch.path());
+        let first = bridge(&machine, adapter, "anyhook");
         let path = first.target.path.clone();
-        let text = write(&marked(value), &manner);
+        let text = write(&marked(value), &layout);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &text).unwrap();
         // A file that stands there is chosen, so the target is the same.
-        let bridge = bridge(&world, adapter, "anyhook");
+        let bridge = bridge(&machine, adapter, "anyhook");
         prop_assert_eq!(&bridge.target.path, &path);
 
         let Ok(preview) = bridge.preview() else {
@@ -114,24 +119,24 @@ proptest! {
         prop_assert_eq!(&fs::read_to_string(&path).unwrap(), &once, "twice equals once");
 
         fs::write(&path, once.replace(SENTINEL, replacement)).unwrap();
-        Bridge::installed(&world, bridge.target.clone()).uninstall().unwrap();
+        Installation::existing(&machine, bridge.target.clone()).uninstall().unwrap();
         let out = fs::read_to_string(&path).unwrap();
         prop_assert_eq!(out, text.replace(SENTINEL, replacement), "the user's edit stays, and nothing else");
     }
 
     #[test]
-    fn a_moved_program_is_written_anew(adapter in adapter(), value in settings(), manner in manner()) {
+    fn a_moved_program_is_written_anew(adapter in adapter(), value in settings(), layout in layout()) {
         let scratch = tempfile::tempdir().unwrap();
-        let world = world(scratch.path());
-        let old = bridge(&world, adapter, "/old place/anyhook");
+        let machine = machine(scratch.path());
+        let old = bridge(&machine, adapter, "/old place/anyhook");
         let path = old.target.path.clone();
-        let text = write(&value, &manner);
+        let text = write(&value, &layout);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &text).unwrap();
         if old.install().is_err() {
             return Ok(());
         }
-        let new = bridge(&world, adapter, "anyhook");
+        let new = bridge(&machine, adapter, "anyhook");
         new.install().unwrap();
         let moved = fs::read_to_string(&path).unwrap();
         prop_assert!(!moved.contains("old place"), "{}", moved);

@@ -1,23 +1,44 @@
-//! Reading a canonical answer from a hook's stdout, field by field.
+//! Parses a canonical answer from a hook's stdout, field by field.
 //!
-//! One malformed field must not cost the others: a `deny` beside a mistyped
-//! `context` still denies.
+//! A malformed field does not invalidate the others: a `deny` next to a mistyped
+//! `context` still denies. If the malformed field is one that decides, the answer
+//! counts as unreadable, because nobody knows what the hook meant.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::lenient_json;
 use crate::response::{Decision, HookResponse};
 use crate::suggest::nearest;
 
-/// What a hook has written.
+/// What a hook has written to stdout.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Stdout {
+pub enum ParsedStdout {
     /// Nothing, or white space.
     Empty,
-    /// An object; with warnings about what in it could not be used.
+    /// An object, with warnings about the parts that could not be used.
     Answer(Box<HookResponse>, Vec<String>),
-    /// Something else; why it is not an answer.
-    Unreadable(String),
+    /// No object, or one whose decision cannot be read.
+    Unreadable {
+        why: String,
+        /// What of it can be read.
+        rest: Box<HookResponse>,
+        warnings: Vec<String>,
+    },
 }
+
+impl ParsedStdout {
+    pub fn unreadable(why: impl Into<String>) -> Self {
+        Self::Unreadable {
+            why: why.into(),
+            rest: Box::default(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// The fields that change what happens.
+const DECIDING_FIELDS: [&str; 4] = ["decision", "continue", "updated_input", "modify_args"];
 
 const FIELDS: [&str; 10] = [
     "decision",
@@ -32,164 +53,148 @@ const FIELDS: [&str; 10] = [
     "metadata",
 ];
 
-/// Reads the stdout of a canonical handler.
-pub fn read(stdout: &str) -> Stdout {
-    let text = stdout.trim_start_matches('\u{feff}').trim();
+/// Parses the stdout of a canonical handler.
+pub fn parse_answer(stdout: &str) -> ParsedStdout {
+    parse_answer_with_fields(stdout, &[])
+}
+
+/// The same for a format with more fields than the canonical one; they are in
+/// the response's `extra`.
+pub fn parse_answer_with_fields(stdout: &str, more_fields: &[&str]) -> ParsedStdout {
+    let text = lenient_json::trimmed(stdout);
     if text.is_empty() {
-        return Stdout::Empty;
+        return ParsedStdout::Empty;
     }
-    match serde_json::from_str::<Value>(text) {
-        Ok(Value::Object(object)) => {
-            let mut warnings = Vec::new();
-            let response = from_object(object, &mut warnings);
-            Stdout::Answer(Box::new(response), warnings)
-        }
-        Ok(_) => Stdout::Unreadable("stdout is JSON, but not an object".into()),
-        Err(error) => Stdout::Unreadable(format!("stdout is not JSON ({error})")),
+    match lenient_json::parse(text) {
+        Ok(Value::Object(object)) => AnswerReader::default().convert(object, more_fields),
+        Ok(_) => ParsedStdout::unreadable("stdout is JSON, but not an object"),
+        Err(error) => ParsedStdout::unreadable(format!("stdout is not JSON ({error})")),
     }
 }
 
-/// Reads an answer that is an object already.
-pub fn from_object(object: Map<String, Value>, warnings: &mut Vec<String>) -> HookResponse {
-    let mut response = HookResponse::default();
-    let mut older_name = None;
-    for (key, value) in object {
-        if value.is_null() {
-            continue;
-        }
-        match key.as_str() {
-            "decision" => response.decision = decision(&value, warnings),
-            "reason" => response.reason = text(&key, value, warnings),
-            "continue" => response.goes_on = flag(&key, &value, warnings),
-            "context" => response.context = text(&key, value, warnings),
-            "system_message" => response.system_message = text(&key, value, warnings),
-            "suppress_output" => response.suppress_output = flag(&key, &value, warnings),
-            "updated_input" => response.updated_input = object_of(&key, value, warnings),
-            "modify_args" => older_name = object_of(&key, value, warnings),
-            "trigger_action" => response.trigger_action = text(&key, value, warnings),
-            "metadata" => {
-                response.metadata = object_of(&key, value, warnings).unwrap_or_default();
+/// An answer while its fields are read.
+#[derive(Default)]
+struct AnswerReader {
+    warnings: Vec<String>,
+    /// Why the decision cannot be read.
+    undecided: Option<String>,
+}
+
+impl AnswerReader {
+    fn convert(mut self, object: Map<String, Value>, more_fields: &[&str]) -> ParsedStdout {
+        let mut response = HookResponse::default();
+        let mut older_name = None;
+        let mut unknown_only = !object.is_empty();
+        for (key, value) in object {
+            let is_more = more_fields.contains(&key.as_str());
+            unknown_only &= !is_more && !is_private(&key) && !FIELDS.contains(&key.as_str());
+            if value.is_null() {
+                unknown_only = false;
+                continue;
             }
-            _ => {
-                if let Some(warning) = unknown(&key) {
-                    warnings.push(warning);
+            match key.as_str() {
+                "decision" => response.decision = self.decision(&value),
+                "reason" => response.reason = self.typed(&key, value, "text"),
+                "continue" => response.should_continue = self.typed(&key, value, "true or false"),
+                "context" => response.context = self.typed(&key, value, "text"),
+                "system_message" => response.system_message = self.typed(&key, value, "text"),
+                "suppress_output" => {
+                    response.suppress_output = self.typed(&key, value, "true or false");
                 }
-                response.extra.insert(key, value);
+                "updated_input" => response.updated_input = self.typed(&key, value, "an object"),
+                "modify_args" => older_name = self.typed(&key, value, "an object"),
+                "trigger_action" => response.trigger_action = self.typed(&key, value, "text"),
+                "metadata" => {
+                    response.metadata = self.typed(&key, value, "an object").unwrap_or_default();
+                }
+                _ => {
+                    if !is_more && !is_private(&key) {
+                        self.unknown(&key);
+                    }
+                    response.extra.insert(key, value);
+                }
             }
         }
-    }
-    response.updated_input = response.updated_input.or(older_name);
-    if response.decision.is_none()
-        && let Some(denial) = foreign_deny(&response.extra)
-    {
-        warnings.push(
-            "the answer denies in the form of an agent; it is taken as a deny, but give the handler its `dialect`"
-                .to_owned(),
-        );
-        response.decision = Some(Decision::Deny);
-        response.reason = response.reason.or(denial.reason);
-    }
-    response
-}
-
-/// A deny in a form of an agent.
-struct ForeignDeny {
-    reason: Option<String>,
-}
-
-/// A deny in a form that agents read, with its reason: what was meant as a
-/// `deny` must not become an `allow` because a `dialect` was forgotten.
-fn foreign_deny(extra: &Map<String, Value>) -> Option<ForeignDeny> {
-    let nested = extra.get("hookSpecificOutput").and_then(Value::as_object);
-    let said = |object: &Map<String, Value>, key: &str| {
-        object.get(key).and_then(Value::as_str).map(str::to_owned)
-    };
-    for object in nested.into_iter().chain([extra]) {
-        let denies = ["permissionDecision", "permission"]
-            .iter()
-            .any(|key| said(object, key).as_deref() == Some("deny"));
-        if denies || object.get("cancel") == Some(&Value::Bool(true)) {
-            let reasons = [
-                "permissionDecisionReason",
-                "user_message",
-                "agent_message",
-                "errorMessage",
-            ];
-            let reason = reasons.iter().find_map(|key| said(object, key));
-            return Some(ForeignDeny { reason });
+        response.updated_input = response.updated_input.or(older_name);
+        if unknown_only {
+            let why = || "it has no field of an answer".to_owned();
+            self.undecided.get_or_insert_with(why);
+        }
+        match self.undecided {
+            Some(why) if !response.is_deny() => ParsedStdout::Unreadable {
+                why: format!("the answer cannot be understood: {why}"),
+                rest: Box::new(response),
+                warnings: self.warnings,
+            },
+            Some(why) => {
+                self.warnings.push(why);
+                ParsedStdout::Answer(Box::new(response), self.warnings)
+            }
+            None => ParsedStdout::Answer(Box::new(response), self.warnings),
         }
     }
-    None
-}
 
-fn unknown(key: &str) -> Option<String> {
-    if key.starts_with('_') || key.starts_with("x-") || key.starts_with("x_") {
-        return None;
-    }
-    let advice = match nearest(key, FIELDS) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "does the handler speak another `dialect`?".to_owned(),
-    };
-    Some(format!(
-        "`{key}` is not a field of an answer and is ignored; {advice}"
-    ))
-}
-
-/// Another spelling of a known decision counts, aloud: what was meant as a
-/// `deny` must not become an `allow`.
-fn decision(value: &Value, warnings: &mut Vec<String>) -> Option<Decision> {
-    let word = value.as_str().unwrap_or_default();
-    let exact = [Decision::Allow, Decision::Ask, Decision::Deny]
-        .into_iter()
-        .find(|decision| decision.as_str() == word);
-    if exact.is_some() {
-        return exact;
-    }
-    let meant = match word.trim().to_ascii_lowercase().as_str() {
-        "deny" | "denied" | "block" | "blocked" | "reject" => Some(Decision::Deny),
-        "ask" => Some(Decision::Ask),
-        "allow" | "approve" => Some(Decision::Allow),
-        _ => None,
-    };
-    let taken = match meant {
-        Some(decision) => format!("taken as `{}`", decision.as_str()),
-        None => "ignored".to_owned(),
-    };
-    warnings.push(format!(
-        "`decision` is {value}, which is {taken}; write `allow`, `deny` or `ask`"
-    ));
-    meant
-}
-
-fn text(key: &str, value: Value, warnings: &mut Vec<String>) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text),
-        other => {
-            warnings.push(wrong(key, "text", &other));
-            None
+    /// A warning; about a field that decides, the reason why the answer cannot be
+    /// understood.
+    fn warn(&mut self, field: Option<&str>, warning: String) {
+        let decides = field.is_some_and(|field| DECIDING_FIELDS.contains(&field));
+        if decides && self.undecided.is_none() {
+            self.undecided = Some(warning);
+        } else {
+            self.warnings.push(warning);
         }
     }
-}
 
-fn flag(key: &str, value: &Value, warnings: &mut Vec<String>) -> Option<bool> {
-    let flag = value.as_bool();
-    if flag.is_none() {
-        warnings.push(wrong(key, "true or false", value));
+    fn unknown(&mut self, key: &str) {
+        let near = nearest(key, FIELDS);
+        let advice = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "does the handler use another `dialect`?".to_owned(),
+        };
+        let warning = format!("`{key}` is not a field of an answer and is ignored; {advice}");
+        self.warn(near, warning);
     }
-    flag
-}
 
-fn object_of(key: &str, value: Value, warnings: &mut Vec<String>) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(object) => Some(object),
-        other => {
-            warnings.push(wrong(key, "an object", &other));
-            None
+    /// Another spelling of a known decision counts, with a warning: what was meant
+    /// as a `deny` must not become an `allow`.
+    fn decision(&mut self, value: &Value) -> Option<Decision> {
+        let word = value.as_str().unwrap_or_default();
+        if let Some(decision) = Decision::parse(word) {
+            return Some(decision);
         }
+        let meant = match word.trim().to_ascii_lowercase().as_str() {
+            "deny" | "denied" | "block" | "blocked" | "reject" => Some(Decision::Deny),
+            "ask" => Some(Decision::Ask),
+            "allow" | "approve" => Some(Decision::Allow),
+            _ => None,
+        };
+        let taken = match meant {
+            Some(decision) => format!("taken as `{}`", decision.as_str()),
+            None => "ignored".to_owned(),
+        };
+        let warning =
+            format!("`decision` is {value}, which is {taken}; write `allow`, `deny` or `ask`");
+        self.warn(meant.is_none().then_some("decision"), warning);
+        meant
+    }
+
+    /// A field of the expected type.
+    fn typed<T: DeserializeOwned>(&mut self, key: &str, value: Value, expected: &str) -> Option<T> {
+        let warning = wrong_type(key, expected, &value);
+        let typed = serde_json::from_value(value).ok();
+        if typed.is_none() {
+            self.warn(Some(key), warning);
+        }
+        typed
     }
 }
 
-fn wrong(key: &str, wanted: &str, value: &Value) -> String {
+/// A field that other programs may use as they like.
+fn is_private(key: &str) -> bool {
+    key.starts_with('_') || key.starts_with("x-") || key.starts_with("x_")
+}
+
+fn wrong_type(key: &str, expected: &str, value: &Value) -> String {
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
@@ -198,5 +203,5 @@ fn wrong(key: &str, wanted: &str, value: &Value) -> String {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    format!("`{key}` must be {wanted}, not {kind}, and is ignored")
+    format!("`{key}` must be {expected}, not {kind}, and is ignored")
 }

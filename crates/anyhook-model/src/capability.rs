@@ -1,4 +1,4 @@
-//! Which capabilities a hook needs, read off the hook itself.
+//! Infers which capabilities a hook needs.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use crate::registry::CAPABILITIES;
 
 /// Capabilities of what a hook writes; a hook that mentions one of them
 /// answers with structured output.
-const OUTPUT: [&str; 2] = ["structured_output", "input_rewrite"];
+const OUTPUT_CAPABILITIES: [&str; 2] = ["structured_output", "input_rewrite"];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Inferred {
+pub struct InferredCapability {
     pub capability: &'static str,
     /// False: a guess from the text of the script.
     pub certain: bool,
@@ -19,12 +19,12 @@ pub struct Inferred {
 
 /// In the order of the registry. `script` is the text of the program that the
 /// handler runs, when the caller has it.
-pub fn infer_capabilities(hook: &Hook, script: Option<&str>) -> Vec<Inferred> {
+pub fn infer_capabilities(hook: &Hook, script: Option<&str>) -> Vec<InferredCapability> {
     CAPABILITIES
         .iter()
         .filter_map(|capability| {
             let (certain, why) = evidence(capability.name, hook, script)?;
-            Some(Inferred {
+            Some(InferredCapability {
                 capability: capability.name,
                 certain,
                 why,
@@ -37,8 +37,11 @@ fn evidence(capability: &str, hook: &Hook, script: Option<&str>) -> Option<(bool
     let handler = &hook.handler;
     let certain = |holds: bool, why: &str| holds.then(|| (true, why.to_owned()));
     match capability {
-        "structured_output" => certain(hook.blocking, "`blocking: true`")
-            .or_else(|| OUTPUT.iter().find_map(|name| mentioned(hook, name))),
+        "structured_output" => certain(hook.blocking, "`blocking: true`").or_else(|| {
+            OUTPUT_CAPABILITIES
+                .iter()
+                .find_map(|name| mentioned(hook, name))
+        }),
         "input_rewrite" => mentioned(hook, capability).or_else(|| {
             let word = ["updated_input", "updatedInput"]
                 .into_iter()
@@ -51,9 +54,9 @@ fn evidence(capability: &str, hook: &Hook, script: Option<&str>) -> Option<(bool
         ),
         "http_handler" => certain(handler.kind == HandlerKind::Http, "handler type `http`"),
         "async_execution" => certain(handler.is_async, "`async: true`"),
-        "platform_commands" => certain(!handler.platform.is_empty(), "`platform` is there"),
-        "custom_env" => certain(!handler.env.is_empty(), "`env` is there"),
-        "configurable_cwd" => certain(handler.cwd.is_some(), "`cwd` is there"),
+        "platform_commands" => certain(!handler.platform.is_empty(), "`platform` is set"),
+        "custom_env" => certain(!handler.env.is_empty(), "`env` is set"),
+        "configurable_cwd" => certain(handler.cwd.is_some(), "`cwd` is set"),
         _ => None,
     }
 }

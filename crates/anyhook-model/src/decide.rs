@@ -1,27 +1,26 @@
-//! From a hook's end to a decision: the exit code contract as one function.
+//! The exit code contract: from the end of a hook's process to a decision.
 //!
 //! | blocking | ending | stdout | outcome |
 //! |---|---|---|---|
 //! | any | exit 0 | empty, `{}`, `allow` | allow |
 //! | any | exit 0 | `deny` | deny: an explicit decision counts |
 //! | any | exit 0 | `ask` | ask |
-//! | any | exit 0 | not a JSON object | hook error: warning, allow |
 //! | true | exit 2 | anything | deny; reason from the answer, else stderr |
 //! | false | exit 2 | anything | warning, allow |
-//! | any | any other exit | anything | warning, allow |
-//! | any | signal, cannot start | – | hook error: warning, allow; deny when blocking and `fail_closed` |
-//! | true | timeout | – | by `timeout_action`: warning and allow, or deny |
-//! | false | timeout | – | warning, allow |
+//! | any | anything else | anything | a [`Failure`] |
+//!
+//! What a failure means is decided by [`ExitRules::blocks_on`] alone.
 
-use crate::answer::{self, Stdout};
-use crate::hook::{Hook, TimeoutAction};
+use crate::answer::ParsedStdout;
+use crate::hook::{Hook, OnFailure, TimeoutAction};
+use crate::merge::merge;
 use crate::record::RunOutcome;
 use crate::response::{Decision, HookResponse};
 
-/// Longest piece of stderr that goes into a reason or a warning.
-const STDERR_LENGTH: usize = 4096;
+/// Longest part of stderr in a reason or a warning.
+const MAX_STDERR_BYTES: usize = 4096;
 
-/// How a hook's process came to its end.
+/// How a hook's process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     Exit(i32),
@@ -32,42 +31,123 @@ pub enum Ending {
     CannotStart(String),
 }
 
-/// What of a hook, and of the policy, the decision depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+/// Why a hook has not decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Any code but 0 and 2.
+    Exit(i32),
+    Signal(i32),
+    CannotStart(String),
+    Timeout,
+    /// Why the answer cannot be used: unreadable, cut, or missing.
+    Answer(String),
+    /// What was approved is not what would run, or has run.
+    Changed(String),
+}
+
+impl Failure {
+    /// For the model: no detail that helps to get around the hook.
+    fn in_general(&self) -> String {
+        match self {
+            Self::Exit(code) => format!("exit code {code}"),
+            Self::Signal(signal) => format!("killed by signal {signal}"),
+            Self::CannotStart(_) => "it could not be started".to_owned(),
+            Self::Timeout => "timed out".to_owned(),
+            Self::Answer(_) => "its answer could not be read".to_owned(),
+            Self::Changed(_) => "it is not as the user approved it".to_owned(),
+        }
+    }
+
+    /// For the user.
+    fn in_detail(&self) -> String {
+        match self {
+            Self::CannotStart(why) => format!("cannot start: {why}"),
+            Self::Answer(why) => format!("hook error: {why}"),
+            Self::Changed(why) => why.clone(),
+            Self::Exit(_) | Self::Signal(_) | Self::Timeout => self.in_general(),
+        }
+    }
+
+    /// The reason of a deny for a failure of a hook.
+    pub fn deny_reason(&self) -> String {
+        let why = self.in_general();
+        format!(
+            "blocked, because a hook that guards this failed: {why}; ask the user to look at it"
+        )
+    }
+}
+
+/// The parts of a hook and of the policy that the decision depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ExitRules {
     pub blocking: bool,
-    pub timeout_action: TimeoutAction,
+    pub on_failure: OnFailure,
+    /// For a timeout, in place of `on_failure`.
+    pub timeout_action: Option<TimeoutAction>,
     /// From the managed policy.
     pub fail_closed: bool,
 }
 
-impl Rules {
-    pub fn of(hook: &Hook, fail_closed: bool) -> Self {
+impl ExitRules {
+    pub fn for_hook(hook: &Hook, fail_closed: bool) -> Self {
         Self {
-            blocking: hook.blocking,
-            timeout_action: hook.handler.timeout_action.unwrap_or(TimeoutAction::Warn),
+            blocking: hook.blocking && !hook.only_observes(),
+            on_failure: hook.on_failure.unwrap_or_default(),
+            timeout_action: hook.handler.timeout_action,
             fail_closed,
         }
     }
+
+    /// Whether a failure blocks the action. No other code decides this.
+    pub fn blocks_on(self, failure: &Failure) -> bool {
+        if !self.blocking {
+            return false;
+        }
+        let by_hook = match (failure, self.timeout_action) {
+            (Failure::Timeout, Some(action)) => action == TimeoutAction::Block,
+            _ => self.on_failure == OnFailure::Block,
+        };
+        self.fail_closed || by_hook
+    }
 }
 
-/// What one hook comes to.
+/// The result of one hook.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct HookOutcome {
     /// A `deny` in it always has a reason. No decision means no opinion.
     pub response: HookResponse,
     pub run: RunOutcome,
-    /// For the user, in the order in which they came up.
+    /// For the user, in order of occurrence.
     pub warnings: Vec<String>,
 }
 
-impl Outcome {
+impl HookOutcome {
     fn warned(run: RunOutcome, warning: String) -> Self {
         Self {
             response: HookResponse::default(),
             run,
             warnings: vec![warning],
         }
+    }
+
+    /// The outcome of a hook that has failed.
+    pub fn failed(rules: ExitRules, failure: &Failure, stderr: &str) -> Self {
+        let blocks = rules.blocks_on(failure);
+        let run = match failure {
+            Failure::Timeout => RunOutcome::Timeout,
+            Failure::Exit(_) if !blocks => RunOutcome::Warn,
+            _ => RunOutcome::Error,
+        };
+        let detail = failure.in_detail();
+        let warning = match failure {
+            Failure::Exit(_) | Failure::Signal(_) => with_stderr(&detail, stderr),
+            _ => detail,
+        };
+        let mut outcome = Self::warned(run, warning);
+        if blocks {
+            outcome.response = HookResponse::deny(failure.deny_reason());
+        }
+        outcome
     }
 
     /// For the journal: why it denied or asked, or what went wrong.
@@ -80,111 +160,79 @@ impl Outcome {
     }
 }
 
-/// The table, for a handler that speaks canonically.
-pub fn decide(rules: Rules, ending: &Ending, stdout: &str, stderr: &str) -> Outcome {
-    match ending {
-        Ending::Exit(0 | 2) => settle(rules, ending, answer::read(stdout), stderr),
-        _ => settle(rules, ending, Stdout::Empty, stderr),
-    }
-}
-
-/// The table, for an answer that was read already (in another dialect, or from
-/// the body of an HTTP response).
-pub fn settle(rules: Rules, ending: &Ending, stdout: Stdout, stderr: &str) -> Outcome {
-    match ending {
+/// Applies the table to an answer that was parsed from stdout, in any dialect, or
+/// from the body of an HTTP response.
+pub fn apply_exit_contract(
+    rules: ExitRules,
+    ending: &Ending,
+    stdout: ParsedStdout,
+    stderr: &str,
+) -> HookOutcome {
+    let failure = match ending {
         Ending::Exit(0) => match stdout {
-            Stdout::Empty => answered(HookResponse::default(), Vec::new(), stderr),
-            Stdout::Answer(response, warnings) => answered(*response, warnings, stderr),
-            Stdout::Unreadable(why) => {
-                Outcome::warned(RunOutcome::Error, format!("hook error: {why}"))
+            ParsedStdout::Empty => return answered(HookResponse::default(), Vec::new(), stderr),
+            ParsedStdout::Answer(response, warnings) => {
+                return answered(*response, warnings, stderr);
+            }
+            ParsedStdout::Unreadable {
+                why,
+                rest,
+                warnings,
+            } => {
+                let mut outcome = HookOutcome::failed(rules, &Failure::Answer(why), stderr);
+                outcome.response = merge(*rest, outcome.response);
+                outcome.warnings.extend(warnings);
+                return outcome;
             }
         },
-        Ending::Exit(2) if rules.blocking => blocked(stdout, stderr),
-        Ending::Exit(2) => Outcome::warned(
-            RunOutcome::Warn,
-            with_stderr("exit code 2 of a hook that is not blocking", stderr),
-        ),
-        Ending::Exit(code) => Outcome::warned(
-            RunOutcome::Warn,
-            with_stderr(&format!("exit code {code}"), stderr),
-        ),
-        Ending::Signal(signal) => {
-            let what = with_stderr(&format!("killed by signal {signal}"), stderr);
-            failed(rules.blocking && rules.fail_closed, RunOutcome::Error, what)
+        Ending::Exit(2) if rules.blocking => return blocked(stdout, stderr),
+        Ending::Exit(2) => {
+            let what = "exit code 2 of a hook that is not blocking";
+            return HookOutcome::warned(RunOutcome::Warn, with_stderr(what, stderr));
         }
-        Ending::CannotStart(why) => {
-            let what = format!("cannot start: {why}");
-            failed(rules.blocking && rules.fail_closed, RunOutcome::Error, what)
-        }
-        Ending::Timeout => {
-            let block = rules.blocking && rules.timeout_action == TimeoutAction::Block;
-            failed(block, RunOutcome::Timeout, "timed out".into())
-        }
-    }
+        Ending::Exit(code) => Failure::Exit(*code),
+        Ending::Signal(signal) => Failure::Signal(*signal),
+        Ending::CannotStart(why) => Failure::CannotStart(why.clone()),
+        Ending::Timeout => Failure::Timeout,
+    };
+    HookOutcome::failed(rules, &failure, stderr)
 }
 
-fn answered(mut response: HookResponse, warnings: Vec<String>, stderr: &str) -> Outcome {
+fn answered(mut response: HookResponse, warnings: Vec<String>, stderr: &str) -> HookOutcome {
     let run = match response.decision {
         Some(Decision::Deny) => RunOutcome::Deny,
         Some(Decision::Ask) => RunOutcome::Ask,
         Some(Decision::Allow) | None => RunOutcome::Allow,
     };
-    if run == RunOutcome::Deny {
+    if response.is_deny() {
         give_reason(&mut response, stderr);
     }
-    Outcome {
+    HookOutcome {
         response,
         run,
         warnings,
     }
 }
 
-fn blocked(stdout: Stdout, stderr: &str) -> Outcome {
+fn blocked(stdout: ParsedStdout, stderr: &str) -> HookOutcome {
     let (mut response, warnings) = match stdout {
-        Stdout::Answer(response, warnings) => (*response, warnings),
-        // On exit 2 stdout may hold anything; stderr is the message.
-        Stdout::Empty | Stdout::Unreadable(_) => (HookResponse::default(), Vec::new()),
+        ParsedStdout::Answer(response, warnings) => (*response, warnings),
+        // On exit 2 stdout may contain anything; stderr is the message.
+        ParsedStdout::Empty | ParsedStdout::Unreadable { .. } => Default::default(),
     };
     response.decision = Some(Decision::Deny);
-    give_reason(&mut response, stderr);
-    Outcome {
-        response,
-        run: RunOutcome::Deny,
-        warnings,
-    }
-}
-
-/// A hook that did not come to a proper end.
-fn failed(block: bool, run: RunOutcome, what: String) -> Outcome {
-    let response = if block {
-        HookResponse::deny(format!(
-            "blocked, because a hook that guards this failed: {what}"
-        ))
-    } else {
-        HookResponse::default()
-    };
-    Outcome {
-        response,
-        run,
-        warnings: vec![what],
-    }
+    answered(response, warnings, stderr)
 }
 
 /// Several agents let a call pass that is denied without a reason.
 fn give_reason(response: &mut HookResponse, stderr: &str) {
-    if response
-        .reason
-        .as_deref()
-        .is_some_and(|reason| !reason.trim().is_empty())
-    {
-        return;
+    let reason = response.reason.as_deref().unwrap_or_default();
+    if reason.trim().is_empty() {
+        response.reason = Some(match shortened(stderr) {
+            "" => "denied by a hook that gave no reason".to_owned(),
+            stderr => stderr.to_owned(),
+        });
     }
-    let stderr = shortened(stderr);
-    response.reason = Some(if stderr.is_empty() {
-        "denied by a hook that gave no reason".to_owned()
-    } else {
-        stderr.to_owned()
-    });
 }
 
 fn with_stderr(what: &str, stderr: &str) -> String {
@@ -196,7 +244,7 @@ fn with_stderr(what: &str, stderr: &str) -> String {
 
 fn shortened(stderr: &str) -> &str {
     let text = stderr.trim();
-    let mut end = text.len().min(STDERR_LENGTH);
+    let mut end = text.len().min(MAX_STDERR_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

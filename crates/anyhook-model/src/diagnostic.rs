@@ -1,8 +1,12 @@
 //! A finding about a text that a user wrote: what, where, and what to do.
 //!
-//! How it is shown to people is in `snippet`.
+//! `snippet` renders it for people.
+
+use std::ops::Range;
 
 use serde::Serialize;
+
+use crate::word_enum::word_enum;
 
 /// Byte offsets into the text, end exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize)]
@@ -22,29 +26,29 @@ impl Span {
     pub fn at(offset: usize) -> Self {
         Self::new(offset, offset)
     }
-}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Info,
-    Warning,
-    Error,
-}
-
-impl Severity {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+    pub fn range(self) -> Range<usize> {
+        self.start..self.end
     }
+
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+}
+
+impl From<Range<usize>> for Span {
+    fn from(range: Range<usize>) -> Self {
+        Self::new(range.start, range.end)
+    }
+}
+
+word_enum! {
+    Severity { Info = "info", Warning = "warning", Error = "error" }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Stable, for scripts and for looking up.
+    /// Stable, for scripts and documentation.
     pub code: &'static str,
     pub severity: Severity,
     pub message: String,

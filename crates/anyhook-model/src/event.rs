@@ -40,7 +40,7 @@ pub mod field {
     pub const TOOL_NAME: &str = "tool_name";
     pub const NATIVE_TOOL_NAME: &str = "native_tool_name";
     pub const TOOL_CALL_ID: &str = "tool_call_id";
-    /// All canonical tools that the called one does, where it does several.
+    /// All canonical tools that the called one covers, if several.
     pub const TOOL_KINDS: &str = "tool_kinds";
     /// With canonical keys for tools of the vocabulary.
     pub const TOOL_INPUT: &str = "tool_input";
@@ -83,7 +83,7 @@ impl HookEvent {
             .or_else(|| self.tool_name())
     }
 
-    /// All canonical tools that the called one does, where it does several.
+    /// All canonical tools that the called one covers, if several.
     pub fn tool_kinds(&self) -> impl Iterator<Item = &str> {
         let kinds = self.data.get(field::TOOL_KINDS).and_then(Value::as_array);
         kinds.into_iter().flatten().filter_map(Value::as_str)

@@ -1,21 +1,21 @@
 //! The canonical manifest: what a user writes once.
 //!
-//! Owns the shape of a manifest and nothing else: parsing with positions is in
-//! `parse`, checks are in `validate`. Fields that this version does not know
-//! stay in `extra` at every level, so that a rewrite loses nothing.
+//! Owns the structure of a manifest only: `parse` parses and checks it. Unknown
+//! fields stay in `extra` at every level, so that a rewrite loses nothing.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::matcher::Matcher;
+use crate::word_enum::word_enum;
 
-/// Versions of the interchange format that are read.
+/// The supported versions of the interchange format.
 pub const SPECS: [&str; 2] = ["hooks/1.0", "hooks/0.1"];
 
-/// The version that is written when there is no other to keep.
+/// The version of new manifests.
 pub const SPEC: &str = "hooks/1.0";
 
-/// Seconds a handler may run when it does not say.
+/// The time limit of a handler without `timeout`.
 pub const DEFAULT_TIMEOUT_SECS: f64 = 30.0;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Manifest {
     pub extra: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -37,13 +37,23 @@ pub struct Hook {
     /// Whether this hook may prevent what triggers it.
     #[serde(default)]
     pub blocking: bool,
-    /// What to do about each capability that a target lacks.
+    /// What a failure of a blocking hook means; absent: [`OnFailure::Allow`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+    /// The hook runs only for calls that fit; what it may say is defined by
+    /// `anyhook-guard`.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Value>,
+    /// Whether its answer counts; absent: [`HookMode::Enforce`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<HookMode>,
+    /// What a conversion does about each capability that the target lacks.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub degradation: Map<String, Value>,
-    /// For people; inference never trusts it to take anything away.
+    /// For people; it can only add to what is inferred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// What only one agent understands, by that agent's slug. Untrusted.
+    /// Data for one agent only, by agent slug. Untrusted.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_data: Map<String, Value>,
     #[serde(flatten)]
@@ -55,16 +65,24 @@ impl Hook {
     pub fn strategy(&self, capability: &str) -> Option<Strategy> {
         Strategy::parse(self.degradation.get(capability)?.as_str()?)
     }
+
+    /// Whether its answers are only recorded.
+    pub fn only_observes(&self) -> bool {
+        self.mode == Some(HookMode::Observe)
+    }
 }
 
-/// What runs. One struct for all types: a field that does not belong to the
-/// type is reported by `validate`, and kept.
+/// What runs. One struct for all types: `parse` reports a field that does not
+/// belong to the type, and keeps it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Handler {
     #[serde(rename = "type")]
     pub kind: HandlerKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// With arguments, `command` is a program, and no shell is involved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Platform::is_empty")]
     pub platform: Platform,
     /// Relative to the project root.
@@ -96,15 +114,15 @@ pub struct Handler {
     pub prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whose payload the program reads and whose answer it writes:
-    /// `canonical` (default), `contract`, `openhook`, or an agent's slug.
+    /// The format of the payload that the program reads and of the answer that it
+    /// writes: `canonical` (default), `contract`, `openhook`, or an agent's slug.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// `10`, not `10.0`: what was written as a whole number stays one.
+/// Writes `10`, not `10.0`, so that a whole number stays one.
 #[allow(
     clippy::ref_option,
     clippy::cast_possible_truncation,
@@ -113,7 +131,7 @@ pub struct Handler {
 )]
 fn seconds<S: serde::Serializer>(timeout: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
     match *timeout {
-        Some(seconds) if seconds.fract() == 0.0 && (0.0..1e15).contains(&seconds) => {
+        Some(seconds) if seconds.fract() == 0.0 && (0.0..9e15).contains(&seconds) => {
             out.serialize_u64(seconds as u64)
         }
         Some(seconds) => out.serialize_f64(seconds),
@@ -121,30 +139,14 @@ fn seconds<S: serde::Serializer>(timeout: &Option<f64>, out: S) -> Result<S::Ok,
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HandlerKind {
-    #[default]
-    Command,
-    Http,
-    Prompt,
-    Agent,
-}
-
-impl HandlerKind {
-    pub const ALL: [Self; 4] = [Self::Command, Self::Http, Self::Prompt, Self::Agent];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Http => "http",
-            Self::Prompt => "prompt",
-            Self::Agent => "agent",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+word_enum! {
+    #[derive(Default)]
+    HandlerKind {
+        #[default]
+        Command = "command",
+        Http = "http",
+        Prompt = "prompt",
+        Agent = "agent",
     }
 }
 
@@ -172,39 +174,37 @@ impl Platform {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeoutAction {
-    Warn,
-    Block,
-}
-
-/// What a conversion does about a capability that the target lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Strategy {
-    /// The converted hook denies, and does not run its command.
-    Block,
-    /// The hook runs with less, and the user is told.
-    Warn,
-    /// The hook is left out, and the user is told.
-    Exclude,
-}
-
-impl Strategy {
-    pub const ALL: [Self; 3] = [Self::Block, Self::Warn, Self::Exclude];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::Warn => "warn",
-            Self::Exclude => "exclude",
-        }
+word_enum! {
+    /// What a failure of a hook means for the action that triggered it.
+    #[derive(Default)]
+    OnFailure {
+        #[default]
+        Allow = "allow",
+        Block = "block",
     }
+}
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.as_str() == text)
+word_enum! {
+    /// Whether a hook's answer has an effect.
+    HookMode {
+        Enforce = "enforce",
+        /// What the hook would have done is recorded and not done.
+        Observe = "observe",
+    }
+}
+
+word_enum! {
+    TimeoutAction { Warn = "warn", Block = "block" }
+}
+
+word_enum! {
+    /// What a conversion does about a capability that the target lacks.
+    Strategy {
+        /// The converted hook denies and does not run its command.
+        Block = "block",
+        /// The hook runs with less, with a warning.
+        Warn = "warn",
+        /// The hook is left out, with a warning.
+        Exclude = "exclude",
     }
 }

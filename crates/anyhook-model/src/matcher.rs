@@ -36,8 +36,8 @@ pub struct Mcp {
     pub extra: Map<String, Value>,
 }
 
-/// By hand: a derived reader of an untagged enum tries every form in turn, and
-/// the dispatcher reads the matchers of all hooks at every tool call.
+/// Written by hand: a derived implementation tries every form in turn, and the
+/// dispatcher deserializes the matchers of all hooks at every tool call.
 impl<'de> Deserialize<'de> for Matcher {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
@@ -62,22 +62,7 @@ impl Matcher {
                     extra.shift_remove("pattern");
                     return Some(Self::Pattern { pattern, extra });
                 }
-                let Some(Value::Object(mut mcp)) = extra.shift_remove("mcp") else {
-                    return None;
-                };
-                let Some(Value::String(server)) = mcp.shift_remove("server") else {
-                    return None;
-                };
-                let tool = match mcp.shift_remove("tool") {
-                    None | Some(Value::Null) => None,
-                    Some(Value::String(tool)) => Some(tool),
-                    Some(_) => return None,
-                };
-                let mcp = Mcp {
-                    server,
-                    tool,
-                    extra: mcp,
-                };
+                let mcp = serde_json::from_value(extra.shift_remove("mcp")?).ok()?;
                 Some(Self::Mcp { mcp, extra })
             }
             _ => None,

@@ -1,4 +1,4 @@
-//! What several hooks of one event come to together.
+//! Merges the answers of several hooks of one event.
 //!
 //! `merge` is associative, keeps the order of hooks, and an empty response
 //! changes nothing.
@@ -13,7 +13,7 @@ use crate::response::{Decision, HookResponse};
 /// - reason: of those that decided, joined by newlines
 /// - context, system message: joined by newlines
 /// - updated input, metadata, other fields: a later key replaces an earlier one
-/// - continue: false if any says so; suppress output: true if any says so
+/// - continue: false if any is false; suppress output: true if any is true
 /// - trigger action: the later one
 pub fn merge(earlier: HookResponse, later: HookResponse) -> HookResponse {
     let reason = match earlier.decision.cmp(&later.decision) {
@@ -24,7 +24,11 @@ pub fn merge(earlier: HookResponse, later: HookResponse) -> HookResponse {
     HookResponse {
         decision: earlier.decision.max(later.decision),
         reason,
-        goes_on: combined(earlier.goes_on, later.goes_on, |left, right| left && right),
+        should_continue: combined(
+            earlier.should_continue,
+            later.should_continue,
+            |left, right| left && right,
+        ),
         context: joined(earlier.context, later.context),
         system_message: joined(earlier.system_message, later.system_message),
         suppress_output: combined(
@@ -44,13 +48,13 @@ pub fn merge_all(responses: impl IntoIterator<Item = HookResponse>) -> HookRespo
     responses.into_iter().fold(HookResponse::default(), merge)
 }
 
-/// Where nobody can be asked, asking means denying.
+/// Where no user can be asked, `ask` becomes `deny`.
 pub fn resolve_ask(mut response: HookResponse, can_ask: bool) -> HookResponse {
     if can_ask || response.decision != Some(Decision::Ask) {
         return response;
     }
     response.decision = Some(Decision::Deny);
-    let why = "this needs a person's consent, and nobody can be asked here";
+    let why = "this needs a person's consent, and no user can be asked here";
     response.reason = Some(match response.reason {
         Some(reason) if !reason.trim().is_empty() => format!("{reason}\n({why})"),
         _ => why.to_owned(),

@@ -1,17 +1,18 @@
 //! Which hooks may run at all.
 //!
-//! A policy restricts the hooks of its own scope and of the scopes below it,
-//! never those above: otherwise a project could switch off the guard of its
-//! user, which would be a weakening. So managed policy rules over all hooks, a
-//! user's over the user's and the projects', a project's over its own.
+//! A policy restricts the hooks of its scope and of the scopes below it, never
+//! those above: otherwise a project could turn off a guard of its user. The
+//! managed policy applies to all hooks, a user's policy to the hooks of the user
+//! and of projects, and a project's policy to its hooks.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::hook::Hook;
+use crate::registry;
+use crate::word_enum::word_enum;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,42 +23,32 @@ pub struct Policy {
     pub event_restrictions: BTreeMap<String, Restriction>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub capability_restrictions: BTreeMap<String, Restriction>,
-    /// A blocking hook that crashes or cannot start blocks. Counts in the
-    /// managed policy only.
+    /// A blocking hook that crashes or cannot start blocks. Managed policy only.
     pub fail_closed: bool,
-    /// Variables of the user may switch hooks off, trust everything or name
-    /// another managed folder. Counts in the managed policy only.
+    /// The user's environment variables may turn hooks off, trust everything or
+    /// name another managed folder. Managed policy only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub allow_env_override: bool,
+    /// A coding agent may change what is installed and trusted. Managed policy only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_agent_changes: bool,
+    /// Whether `anyhook allow-once` has an effect; absent: on hooks of the user and
+    /// of projects. Managed policy only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_once: Option<bool>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Restriction {
-    Allow,
-    Deny,
-    ManagedOnly,
+word_enum! {
+    Restriction {
+        Allow = "allow",
+        Deny = "deny",
+        ManagedOnly = "managed_only",
+    }
 }
 
 impl Restriction {
-    pub const ALL: [Self; 3] = [Self::Allow, Self::Deny, Self::ManagedOnly];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::ManagedOnly => "managed_only",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|restriction| restriction.as_str() == text)
-    }
-
     fn refuses(self, hook: Scope) -> bool {
         match self {
             Self::Allow => false,
@@ -67,26 +58,9 @@ impl Restriction {
     }
 }
 
-/// Whose file it is. A greater scope rules over a lesser one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    Project,
-    User,
-    Managed,
-}
-
-impl Scope {
-    /// In the order in which manifests apply.
-    pub const ALL: [Self; 3] = [Self::Managed, Self::User, Self::Project];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Project => "project",
-            Self::User => "user",
-            Self::Managed => "managed",
-        }
-    }
+word_enum! {
+    /// Whose file it is. A greater scope rules over a lesser one.
+    Scope { Project = "project", User = "user", Managed = "managed" }
 }
 
 /// The policies that apply, one per scope.
@@ -98,23 +72,13 @@ pub struct Policies {
 }
 
 /// Why a hook may not run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Refusal {
-    /// Like `event_restrictions.before_prompt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("refused by the {} policy: {rule}", scope.as_str())]
+pub struct PolicyRefusal {
+    /// For example `event_restrictions.before_prompt`.
     pub rule: String,
-    /// Whose policy says so.
+    /// Whose policy it is.
     pub scope: Scope,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "refused by the {} policy: {}",
-            self.scope.as_str(),
-            self.rule
-        )
-    }
 }
 
 impl Policies {
@@ -125,18 +89,25 @@ impl Policies {
             .is_some_and(|policy| policy.fail_closed)
     }
 
+    /// Whether the user may let a call through that a hook of this scope denies.
+    pub fn allow_once(&self, scope: Scope) -> bool {
+        let managed = self.managed.as_ref();
+        let stated = managed.and_then(|policy| policy.allow_once);
+        stated.unwrap_or(scope != Scope::Managed)
+    }
+
     /// Whether a hook of a manifest of this scope may run. The first refusal
-    /// ends the questions: all off, managed only, its event, each capability.
+    /// counts: all off, managed only, its event, each capability.
     pub fn admit<'c>(
         &self,
         scope: Scope,
         hook: &Hook,
         capabilities: impl IntoIterator<Item = &'c str>,
-    ) -> Result<(), Refusal> {
-        self.ask(scope, "disable_all_hooks", |policy| {
+    ) -> Result<(), PolicyRefusal> {
+        self.check_layers(scope, "disable_all_hooks", |policy| {
             policy.disable_all_hooks
         })?;
-        self.ask(scope, "allow_managed_only", |policy| {
+        self.check_layers(scope, "allow_managed_only", |policy| {
             policy.allow_managed_only && scope != Scope::Managed
         })?;
         self.restrict(scope, "event_restrictions", &hook.event, |policy| {
@@ -155,22 +126,23 @@ impl Policies {
         scope: Scope,
         table: &str,
         name: &str,
-        of: impl Fn(&Policy) -> &BTreeMap<String, Restriction>,
-    ) -> Result<(), Refusal> {
-        self.ask(scope, &format!("{table}.{name}"), |policy| {
-            of(policy)
-                .get(name)
-                .is_some_and(|restriction| restriction.refuses(scope))
+        restrictions: impl Fn(&Policy) -> &BTreeMap<String, Restriction>,
+    ) -> Result<(), PolicyRefusal> {
+        self.check_layers(scope, &format!("{table}.{name}"), |policy| {
+            // An event may be restricted by an alias.
+            restrictions(policy).iter().any(|(key, restriction)| {
+                registry::event_name(key) == name && restriction.refuses(scope)
+            })
         })
     }
 
-    /// Asks the policies that rule over hooks of a scope, the greatest first.
-    fn ask(
+    /// Checks the policies that apply to hooks of a scope, the greatest scope first.
+    fn check_layers(
         &self,
         hook: Scope,
         rule: &str,
         refuses: impl Fn(&Policy) -> bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), PolicyRefusal> {
         let layers = [
             (Scope::Managed, &self.managed),
             (Scope::User, &self.user),
@@ -178,7 +150,7 @@ impl Policies {
         ];
         for (scope, policy) in layers {
             if scope >= hook && policy.as_ref().is_some_and(&refuses) {
-                return Err(Refusal {
+                return Err(PolicyRefusal {
                     rule: rule.to_owned(),
                     scope,
                 });

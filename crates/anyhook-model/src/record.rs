@@ -1,7 +1,7 @@
-//! One line of the journal: an event, what the hooks did, what the agent was told.
+//! One line of the journal: an event, what the hooks did, and the answer to the agent.
 //!
 //! The dispatcher appends it, the store and the page read it. Fields are only
-//! ever added; a reader ignores what it does not know.
+//! ever added; a reader ignores unknown ones.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,9 +14,9 @@ pub const RECORD_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Record {
     pub v: u32,
-    /// UUID; the key by which a record is recognised again.
+    /// UUID; identifies the record.
     pub id: String,
-    /// RFC 3339, when the answer was given.
+    /// RFC 3339, time of the answer.
     pub time: String,
     pub kind: RecordKind,
     /// The agent's slug.
@@ -30,13 +30,13 @@ pub struct Record {
     pub response: HookResponse,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookRun>,
-    /// What the agent was told, as it was told.
+    /// The answer as it was sent to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
     /// What could not be rendered for this agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Loss>,
-    /// Own troubles: manifest broken, not trusted, evaluator missing, ...
+    /// Problems of anyhook itself: manifest broken, not trusted, evaluator missing, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// From payload read to answer ready.
@@ -49,13 +49,15 @@ pub struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
-    /// An agent called, and was answered.
+    /// An agent called and got an answer.
     #[default]
     Event,
     /// A detached hook ended.
     AsyncEnd,
-    /// The dispatcher itself could not do its work.
+    /// The dispatcher itself failed.
     Failure,
+    /// The user allowed a denied call once.
+    AllowedOnce,
 }
 
 /// One hook of one event.
@@ -63,7 +65,7 @@ pub enum RecordKind {
 pub struct HookRun {
     /// Its name, or `#3` by position (from 1).
     pub hook: String,
-    /// Path of the manifest that it stands in.
+    /// Path of its manifest.
     pub manifest: String,
     pub outcome: RunOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +75,37 @@ pub struct HookRun {
     /// Reason of a decision, text of a warning, rule of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Why `outcome` had no effect; absent: it had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_effect: Option<WithoutEffect>,
+}
+
+/// Why the answer of a hook had no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WithoutEffect {
+    /// The hook has `mode: observe`.
+    Observed,
+    /// The user let the call through with `anyhook allow-once`.
+    AllowedOnce,
+}
+
+impl HookRun {
+    /// The outcome in words: `deny`, or `would deny` if it had no effect.
+    pub fn outcome_text(&self) -> String {
+        let outcome = serde_json::to_value(self.outcome).unwrap_or_default();
+        let outcome = outcome.as_str().unwrap_or_default();
+        match (self.without_effect, self.outcome) {
+            (None, _) => outcome.to_owned(),
+            (Some(WithoutEffect::Observed), RunOutcome::Deny | RunOutcome::Ask) => {
+                format!("would {outcome}")
+            }
+            (Some(WithoutEffect::Observed), _) => format!("{outcome}, only observed"),
+            (Some(WithoutEffect::AllowedOnce), _) => {
+                format!("would {outcome}, allowed once by the user")
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -106,12 +139,12 @@ pub struct Answer {
     pub exit: i32,
 }
 
-/// A part of a response that an agent cannot be told.
+/// A part of a response that cannot be expressed for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// `deny`, `ask`, `context`, `system_message`, `updated_input`, `continue`, `suppress_output`, ...
     pub field: String,
-    /// Why, and what was done in its place.
+    /// Why, and what was done instead.
     pub message: String,
 }
 

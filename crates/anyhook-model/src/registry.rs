@@ -1,11 +1,12 @@
 //! The registries: canonical events, tools, capabilities, conformance levels.
 //!
-//! The data is in `registry/*.toml` and is compiled in by build.rs. Which
-//! agent has what is not known here.
+//! The data is in `registry/*.toml` and is compiled in by build.rs. It does not
+//! contain which agent has what.
 
 use serde::Serialize;
 
 use crate::hook::Strategy;
+use crate::word_enum::word_enum;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
@@ -22,47 +23,34 @@ pub struct Event {
     /// Further types of the unified event model that mean this event.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub also: &'static [&'static str],
+    /// Other names that manifests and policies may use for it.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub aliases: &'static [&'static str],
+    /// Where the event is not about a tool: the key of its data that a matcher is
+    /// compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<&'static str>,
     pub description: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tier {
-    Core,
-    Extended,
-    /// One agent's own idea.
-    Exclusive,
-}
-
-impl Tier {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Core => "core",
-            Self::Extended => "extended",
-            Self::Exclusive => "exclusive",
-        }
+word_enum! {
+    Tier {
+        Core = "core",
+        Extended = "extended",
+        /// Only one agent has the event.
+        Exclusive = "exclusive",
     }
 }
 
-/// What becomes of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Semantic {
-    /// The action does not happen.
-    Prevent,
-    /// The agent is sent back to work.
-    Retry,
-    /// Nothing: it has happened already.
-    Observe,
-}
-
-impl Semantic {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Prevent => "prevent",
-            Self::Retry => "retry",
-            Self::Observe => "observe",
-        }
+word_enum! {
+    /// The effect of a block.
+    Semantic {
+        /// The action does not happen.
+        Prevent = "prevent",
+        /// The agent continues to work.
+        Retry = "retry",
+        /// None: the action has happened already.
+        Observe = "observe",
     }
 }
 
@@ -78,9 +66,9 @@ pub struct Tool {
 pub struct Capability {
     pub name: &'static str,
     pub description: &'static str,
-    /// How a hook is seen to need it, in words.
+    /// How the need for it is inferred from a hook.
     pub inference: &'static str,
-    /// What a conversion does when the author did not say.
+    /// What a conversion does by default.
     pub default: Strategy,
 }
 
@@ -92,8 +80,16 @@ pub struct Level {
 
 include!(concat!(env!("OUT_DIR"), "/registry.rs"));
 
+/// The event of this name or alias.
 pub fn event(name: &str) -> Option<&'static Event> {
-    EVENTS.iter().find(|event| event.name == name)
+    let named = EVENTS.iter().find(|event| event.name == name);
+    named.or_else(|| EVENTS.iter().find(|event| event.aliases.contains(&name)))
+}
+
+/// The canonical name of an event that may be given by an alias. Other names,
+/// such as an agent's own, stay as they are.
+pub fn event_name(name: &str) -> &str {
+    event(name).map_or(name, |event| event.name)
 }
 
 /// The event that a type of the unified event model means.

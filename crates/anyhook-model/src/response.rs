@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::word_enum::word_enum;
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HookResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -11,7 +13,7 @@ pub struct HookResponse {
     pub reason: Option<String>,
     /// `false` ends the agent's loop.
     #[serde(default, rename = "continue", skip_serializing_if = "Option::is_none")]
-    pub goes_on: Option<bool>,
+    pub should_continue: Option<bool>,
     /// For the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -35,22 +37,9 @@ pub struct HookResponse {
     pub extra: Map<String, Value>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Decision {
-    Allow,
-    Ask,
-    Deny,
-}
-
-impl Decision {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Ask => "ask",
-            Self::Deny => "deny",
-        }
-    }
+word_enum! {
+    /// From the weakest to the strongest.
+    Decision { Allow = "allow", Ask = "ask", Deny = "deny" }
 }
 
 impl HookResponse {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::{self, Field, OSX_ALIASES, Shape};
+use crate::fields::{self, Field, FieldShape, OSX_ALIASES};
 use crate::registry::{CAPABILITIES, EVENTS, TOOLS};
 
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -109,19 +109,25 @@ fn object(table: &[Field]) -> Value {
 
 fn property(field: &Field) -> Value {
     let mut schema = match field.shape {
-        Shape::Text => json!({"type": "string"}),
-        Shape::Flag => json!({"type": "boolean"}),
-        Shape::Seconds => json!({"type": "number", "minimum": 0}),
-        Shape::OneOf(words) => json!({"enum": words}),
-        Shape::Texts => json!({"type": "array", "items": {"type": "string"}}),
-        Shape::TextMap => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        Shape::WordMap(words) => json!({"type": "object", "additionalProperties": {"enum": words}}),
-        Shape::ObjectMap => json!({"type": "object"}),
-        Shape::Hooks => json!({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/hook"}}),
-        Shape::Matcher => json!({"$ref": "#/$defs/matcher"}),
-        Shape::Handler => json!({"$ref": "#/$defs/handler"}),
-        Shape::Platform => json!({"$ref": "#/$defs/platform"}),
-        Shape::Mcp => json!({"$ref": "#/$defs/mcp"}),
+        FieldShape::Text => json!({"type": "string"}),
+        FieldShape::Flag => json!({"type": "boolean"}),
+        FieldShape::Seconds => json!({"type": "number", "minimum": 0}),
+        FieldShape::OneOf(words) => json!({"enum": words}),
+        FieldShape::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        FieldShape::TextMap => {
+            json!({"type": "object", "additionalProperties": {"type": "string"}})
+        }
+        FieldShape::WordMap(words) => {
+            json!({"type": "object", "additionalProperties": {"enum": words}})
+        }
+        FieldShape::ObjectMap | FieldShape::Condition => json!({"type": "object"}),
+        FieldShape::Hooks => {
+            json!({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/hook"}})
+        }
+        FieldShape::Matcher => json!({"$ref": "#/$defs/matcher"}),
+        FieldShape::Handler => json!({"$ref": "#/$defs/handler"}),
+        FieldShape::Platform => json!({"$ref": "#/$defs/platform"}),
+        FieldShape::Mcp => json!({"$ref": "#/$defs/mcp"}),
     };
     merge(&mut schema, json!({"description": field.about}));
     schema

@@ -1,15 +1,14 @@
-//! A diagnostic as people read it: position, source line, underline, help.
+//! Renders a diagnostic for people: position, source line, underline, help.
 
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Diagnostic, Severity, Span};
 
-/// Columns of a source line that are shown at most; a longer line is cut
-/// around the finding.
-const WIDTH: usize = 100;
+/// A longer source line is cut around the finding.
+const MAX_LINE_COLUMNS: usize = 100;
 
 /// A text with its line starts, so that many findings cost one scan.
-pub struct Source<'a> {
+pub struct SourceText<'a> {
     name: &'a str,
     text: &'a str,
     line_starts: Vec<usize>,
@@ -22,8 +21,8 @@ pub struct Position {
     pub column: usize,
 }
 
-impl<'a> Source<'a> {
-    /// `name` is what stands before the line number, usually a path.
+impl<'a> SourceText<'a> {
+    /// `name` is shown before the line number, usually a path.
     pub fn new(name: &'a str, text: &'a str) -> Self {
         let mut line_starts = vec![0];
         line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
@@ -47,31 +46,37 @@ impl<'a> Source<'a> {
 
     /// The finding with its source line; several lines, the last one ended.
     pub fn render(&self, diagnostic: &Diagnostic, colour: bool) -> String {
-        let paint = Paint { on: colour };
+        let paint = |style: &str, text: &str| {
+            if colour {
+                format!("\u{1b}[{style}m{text}\u{1b}[0m")
+            } else {
+                text.to_owned()
+            }
+        };
         let Position { line, column } = self.position(diagnostic.span.start);
+        let style = severity_style(diagnostic.severity);
         let mut out = String::new();
-        let severity = paint.severity(diagnostic.severity);
-        let code = diagnostic.code;
-        let message = printable(&diagnostic.message);
         let _ = writeln!(
             out,
-            "{}: {severity}[{code}]: {}",
-            paint.bold(&format!("{}:{line}:{column}", printable(self.name))),
-            paint.bold(&message),
+            "{}: {}[{}]: {}",
+            paint(BOLD, &format!("{}:{line}:{column}", printable(self.name))),
+            paint(style, diagnostic.severity.as_str()),
+            diagnostic.code,
+            paint(BOLD, &printable(&diagnostic.message)),
         );
 
         let (shown, indent, width) = self.excerpt(line, diagnostic.span);
         if !shown.trim().is_empty() {
             let number = line.to_string();
             let gutter = " ".repeat(number.len());
-            let bar = paint.blue("|");
+            let bar = paint(BLUE, "|");
             let _ = writeln!(out, "{gutter} {bar}");
-            let _ = writeln!(out, "{} {bar} {shown}", paint.blue(&number));
-            let marks = paint.mark(diagnostic.severity, &"^".repeat(width));
+            let _ = writeln!(out, "{} {bar} {shown}", paint(BLUE, &number));
+            let marks = paint(style, &"^".repeat(width));
             let _ = writeln!(out, "{gutter} {bar} {}{marks}", " ".repeat(indent));
         }
         if let Some(help) = &diagnostic.help {
-            let _ = writeln!(out, "  {} {}", paint.cyan("help:"), printable(help));
+            let _ = writeln!(out, "  {} {}", paint(CYAN, "help:"), printable(help));
         }
         out
     }
@@ -112,23 +117,25 @@ impl<'a> Source<'a> {
         }
         let first = first.unwrap_or(cells.len());
         let width = last.saturating_sub(first).max(1);
-        if cells.len() <= WIDTH {
+        if cells.len() <= MAX_LINE_COLUMNS {
             return (cells.into_iter().collect(), first, width);
         }
-        let skip = first.saturating_sub(WIDTH / 3);
-        let mut shown: String = cells.iter().skip(skip).take(WIDTH).collect();
+        let skip = first.saturating_sub(MAX_LINE_COLUMNS / 3);
+        let mut shown: String = cells.iter().skip(skip).take(MAX_LINE_COLUMNS).collect();
         let mut indent = first - skip;
         if skip > 0 {
             shown.insert_str(0, "... ");
             indent += 4;
         }
-        if skip + WIDTH < cells.len() {
+        if skip + MAX_LINE_COLUMNS < cells.len() {
             shown.push_str(" ...");
         }
         (
             shown,
             indent,
-            width.min(WIDTH.saturating_sub(first - skip)).max(1),
+            width
+                .min(MAX_LINE_COLUMNS.saturating_sub(first - skip))
+                .max(1),
         )
     }
 
@@ -149,7 +156,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Text from a file may hold terminal commands; none reaches the terminal.
+/// Text from a file may contain terminal commands; none reaches the terminal.
 fn printable(text: &str) -> String {
     text.chars()
         .map(|letter| if letter == '\n' { ' ' } else { visible(letter) })
@@ -166,54 +173,28 @@ fn visible(letter: char) -> char {
     }
 }
 
-struct Paint {
-    on: bool,
-}
+/// Styles of ANSI escape sequences.
+const BOLD: &str = "1";
+const BLUE: &str = "1;34";
+const CYAN: &str = "1;36";
 
-impl Paint {
-    fn with(&self, style: &str, text: &str) -> String {
-        if self.on {
-            format!("\u{1b}[{style}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-
-    fn bold(&self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    fn blue(&self, text: &str) -> String {
-        self.with("1;34", text)
-    }
-
-    fn cyan(&self, text: &str) -> String {
-        self.with("1;36", text)
-    }
-
-    fn severity(&self, severity: Severity) -> String {
-        self.mark(severity, severity.as_str())
-    }
-
-    fn mark(&self, severity: Severity, text: &str) -> String {
-        let style = match severity {
-            Severity::Error => "1;31",
-            Severity::Warning => "1;33",
-            Severity::Info => "1;36",
-        };
-        self.with(style, text)
+fn severity_style(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "1;31",
+        Severity::Warning => "1;33",
+        Severity::Info => CYAN,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Source;
+    use super::SourceText;
     use crate::diagnostic::{Diagnostic, Span};
 
     #[test]
     fn shows_the_line_and_underlines() {
         let text = "a: 1\nbß: wrong\n";
-        let source = Source::new("x.yaml", text);
+        let source = SourceText::new("x.yaml", text);
         let start = text.find("wrong").unwrap();
         let finding = Diagnostic::error("some-code", Span::new(start, start + 5), "no good")
             .help("write it right");
@@ -226,7 +207,7 @@ mod tests {
     #[test]
     fn a_long_line_is_cut_around_the_finding() {
         let text = format!("{}HERE{}", "x".repeat(5000), "y".repeat(5000));
-        let source = Source::new("x.json", &text);
+        let source = SourceText::new("x.json", &text);
         let finding = Diagnostic::error("c", Span::new(5000, 5004), "m");
         let shown = source.render(&finding, false);
         assert!(shown.lines().all(|line| line.len() < 140), "{shown}");
@@ -237,7 +218,7 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         let text = "key: \u{1b}[2J";
-        let source = Source::new("x\u{7}", text);
+        let source = SourceText::new("x\u{7}", text);
         let finding = Diagnostic::error("c", Span::new(0, 3), "bad \u{1b}]0;title\u{7}");
         assert!(!source.render(&finding, false).contains(['\u{1b}', '\u{7}']));
     }
@@ -245,7 +226,7 @@ mod tests {
     #[test]
     fn offsets_outside_the_text_are_tolerated() {
         for text in ["", "ß", "a\n"] {
-            let source = Source::new("x", text);
+            let source = SourceText::new("x", text);
             let finding = Diagnostic::error("c", Span::new(1, 99), "m");
             assert!(source.render(&finding, true).contains("error"));
         }

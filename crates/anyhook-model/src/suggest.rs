@@ -1,14 +1,14 @@
 //! "Did you mean": the nearest of a few known names.
 
-/// Names longer than this are not compared: nobody mistypes those.
-const LONGEST: usize = 64;
+/// Longer names are not compared: they are not typing errors.
+const MAX_NAME_BYTES: usize = 64;
 
-/// The candidate nearest to `name`, if it is near enough to be a slip.
+/// The candidate nearest to `name`, if it is near enough to be a typing error.
 ///
 /// Case, `-` and `_`, and camelCase are not counted as differences.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = fold(name)?;
-    let allowed = match wanted.len() {
+    let max_distance = match wanted.chars().count() {
         0..=2 => 0,
         3..=5 => 1,
         6..=10 => 2,
@@ -17,15 +17,15 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter_map(|candidate| {
-            let distance = distance(&wanted, &fold(candidate)?);
-            (distance <= allowed).then_some((distance, candidate))
+            let distance = strsim::osa_distance(&wanted, &fold(candidate)?);
+            (distance <= max_distance).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-fn fold(name: &str) -> Option<Vec<char>> {
-    if name.len() > LONGEST {
+fn fold(name: &str) -> Option<String> {
+    if name.len() > MAX_NAME_BYTES {
         return None;
     }
     Some(
@@ -34,33 +34,6 @@ fn fold(name: &str) -> Option<Vec<char>> {
             .flat_map(char::to_lowercase)
             .collect(),
     )
-}
-
-/// Edits between two words, where swapping two neighbours is one edit.
-fn distance(left: &[char], right: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=right.len()).collect();
-    let mut previous: Option<char> = None;
-    for (row, &letter) in left.iter().enumerate() {
-        let mut current = Vec::with_capacity(last.len());
-        current.push(row + 1);
-        let mut other_before: Option<char> = None;
-        for (column, &other) in right.iter().enumerate() {
-            let at =
-                |cells: &[usize], index: usize| cells.get(index).copied().unwrap_or(usize::MAX / 2);
-            let mut best = at(&last, column) + usize::from(letter != other);
-            best = best.min(at(&last, column + 1) + 1);
-            best = best.min(at(&current, column) + 1);
-            if previous == Some(other) && other_before == Some(letter) && column > 0 {
-                best = best.min(at(&before, column - 1) + 1);
-            }
-            current.push(best);
-            other_before = Some(other);
-        }
-        before = std::mem::replace(&mut last, current);
-        previous = Some(letter);
-    }
-    last.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

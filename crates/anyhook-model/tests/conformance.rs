@@ -1,19 +1,15 @@
 //! The interchange format's own vectors, and our schema against our checks.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhook_model::fields::{self, Field, FieldShape};
 use anyhook_model::{Format, Vocabulary, parse, schema};
 use anyhook_testkit::Golden;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 mod common;
 
@@ -68,8 +64,8 @@ fn invalid_vectors_are_rejected_for_their_reason() {
         let expected = match name.as_str() {
             "empty-hooks-array" => "`hooks` is empty",
             "invalid-degradation-strategy" => "unknown degradation strategy `ignore`",
-            "missing-event" => "lacks the required field `event`",
-            "missing-handler" => "lacks the required field `handler`",
+            "missing-event" => "is missing the required field `event`",
+            "missing-handler" => "is missing the required field `handler`",
             "missing-hooks" => "the required field `hooks` is missing",
             "missing-spec" => "the required field `spec` is missing",
             other => panic!("say what is wrong with {other}"),
@@ -164,18 +160,38 @@ fn the_schema_accepts_the_valid_vectors() {
     }
 }
 
+/// A valid value for a field, made from its row.
+fn sample(field: &Field) -> Value {
+    match (field.name, field.shape) {
+        ("spec", _) => "hooks/1.0".into(),
+        ("dialect", _) => "canonical".into(),
+        (_, FieldShape::Text) => "https://example.com".into(),
+        (_, FieldShape::Flag) => true.into(),
+        (_, FieldShape::Seconds) => 1.into(),
+        (_, FieldShape::OneOf(words)) => words[0].into(),
+        (_, FieldShape::Texts) => json!(["input_rewrite"]),
+        (_, FieldShape::TextMap) => json!({"A": "b"}),
+        (_, FieldShape::WordMap(words)) => json!({"input_rewrite": words[0]}),
+        (_, FieldShape::ObjectMap) => json!({"a": {}}),
+        (_, FieldShape::Condition) => json!({"tool": "shell"}),
+        (_, FieldShape::Hooks) => json!([samples(fields::HOOK)]),
+        (_, FieldShape::Matcher) => json!([{"pattern": "x"}, {"mcp": samples(fields::MCP)}]),
+        (_, FieldShape::Handler) => samples(fields::HANDLER),
+        (_, FieldShape::Platform) => samples(fields::PLATFORM),
+        (_, FieldShape::Mcp) => samples(fields::MCP),
+    }
+}
+
+fn samples(table: &[Field]) -> Value {
+    table
+        .iter()
+        .map(|field| (field.name.to_owned(), sample(field)))
+        .collect()
+}
+
 #[test]
 fn every_field_of_the_tables_is_read_and_every_field_read_is_in_the_tables() {
-    use anyhook_model::fields;
-
-    let text = r#"{"spec": "hooks/1.0", "hooks": [{
-        "name": "n", "event": "before_tool_execute", "blocking": true, "capabilities": ["input_rewrite"],
-        "matcher": [{"pattern": "x"}, {"mcp": {"server": "s", "tool": "t"}}],
-        "degradation": {"input_rewrite": "block"}, "provider_data": {"a": {}},
-        "handler": {"type": "command", "command": "./x", "platform": {"windows": "w", "linux": "l", "osx": "o"},
-            "cwd": ".", "env": {"A": "b"}, "timeout": 1, "timeout_action": "block", "async": true,
-            "status_message": "s", "url": "https://x", "headers": {"a": "b"}, "allowed_env_vars": ["A"],
-            "prompt": "p", "model": "m", "dialect": "canonical"}}]}"#;
+    let text = &samples(fields::MANIFEST).to_string();
     let (manifest, findings) = parse::manifest(text, Format::Json, &Vocabulary::default());
     assert!(
         findings
@@ -183,7 +199,11 @@ fn every_field_of_the_tables_is_read_and_every_field_read_is_in_the_tables() {
             .all(|finding| finding.code != "unknown-field"),
         "{findings:?}"
     );
-    let value = serde_json::to_value(manifest.unwrap()).unwrap();
+    let manifest = manifest.unwrap();
+    let hook = &manifest.hooks[0];
+    let unread = [&manifest.extra, &hook.extra, &hook.handler.extra];
+    assert!(unread.iter().all(|extra| extra.is_empty()), "{unread:?}");
+    let value = serde_json::to_value(&manifest).unwrap();
     let hook = &value["hooks"][0];
     for (table, object) in [
         (fields::MANIFEST, &value),

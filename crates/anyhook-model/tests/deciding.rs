@@ -1,30 +1,46 @@
 //! From a hook's end to a decision, row by row and by property; and what
 //! several hooks come to.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
+use anyhook_model::answer::{ParsedStdout, parse_answer};
+use anyhook_model::decide::apply_exit_contract;
 use anyhook_model::{
-    Decision, Ending, HookResponse, Outcome, Rules, RunOutcome, TimeoutAction, decide, merge,
-    merge_all, resolve_ask,
+    Decision, Ending, ExitRules, Failure, HookOutcome, HookResponse, OnFailure, RunOutcome,
+    TimeoutAction, merge, merge_all, resolve_ask,
 };
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
-const BLOCKING: Rules = Rules {
+/// The contract for a canonical handler.
+fn decide(rules: ExitRules, ending: &Ending, stdout: &str, stderr: &str) -> HookOutcome {
+    let stdout = match ending {
+        Ending::Exit(0 | 2) => parse_answer(stdout),
+        _ => ParsedStdout::Empty,
+    };
+    apply_exit_contract(rules, ending, stdout, stderr)
+}
+
+const BLOCKING: ExitRules = ExitRules {
     blocking: true,
-    timeout_action: TimeoutAction::Warn,
+    on_failure: OnFailure::Allow,
+    timeout_action: None,
     fail_closed: false,
 };
-const OBSERVING: Rules = Rules {
+const OBSERVING: ExitRules = ExitRules {
     blocking: false,
     ..BLOCKING
 };
 
-fn exit(rules: Rules, code: i32, stdout: &str, stderr: &str) -> Outcome {
+fn exit(rules: ExitRules, code: i32, stdout: &str, stderr: &str) -> HookOutcome {
     decide(rules, &Ending::Exit(code), stdout, stderr)
 }
 
 #[track_caller]
-fn assert_outcome(outcome: &Outcome, decision: Option<Decision>, run: RunOutcome, warnings: usize) {
+fn assert_outcome(
+    outcome: &HookOutcome,
+    decision: Option<Decision>,
+    run: RunOutcome,
+    warnings: usize,
+) {
     assert_eq!(outcome.response.decision, decision, "{outcome:?}");
     assert_eq!(outcome.run, run, "{outcome:?}");
     assert_eq!(outcome.warnings.len(), warnings, "{outcome:?}");
@@ -90,95 +106,133 @@ fn exit_2_of_an_observer_is_a_warning() {
     }
 }
 
-#[test]
-fn other_exits_are_warnings() {
-    for rules in [BLOCKING, OBSERVING] {
-        for code in [1, 3, 126, 127, 255, -1] {
-            for stdout in ["", DENY, "x"] {
-                assert_outcome(&exit(rules, code, stdout, ""), None, RunOutcome::Warn, 1);
-            }
-        }
+/// Every failure, with the outcome that the journal shows when it blocks nothing.
+fn failures() -> Vec<(Ending, &'static str, RunOutcome)> {
+    let mut failures = vec![
+        (Ending::Signal(9), DENY, RunOutcome::Error),
+        (Ending::CannotStart("x".into()), DENY, RunOutcome::Error),
+        (Ending::Timeout, DENY, RunOutcome::Timeout),
+    ];
+    for code in [1, 3, 126, 127, 255, -1] {
+        failures.push((Ending::Exit(code), DENY, RunOutcome::Warn));
     }
+    for stdout in [
+        "deny",
+        "[]",
+        "1",
+        "\"deny\"",
+        "{} {}",
+        "{\"decision\": \"deny\"",
+        r#"{"decision": "perhaps"}"#,
+        r#"{"decision": 5}"#,
+        r#"{"decision": "allow", "continue": "no"}"#,
+        r#"{"updated_input": "x"}"#,
+        r#"{"desicion": "allow"}"#,
+        r#"{"verdict": "no"}"#,
+    ] {
+        failures.push((Ending::Exit(0), stdout, RunOutcome::Error));
+    }
+    failures
 }
 
 #[test]
-fn what_is_not_an_object_is_a_hook_error() {
-    for rules in [BLOCKING, OBSERVING] {
-        for stdout in [
-            "deny",
-            "[]",
-            "1",
-            "\"deny\"",
-            "{} {}",
-            "{\"decision\": \"deny\"",
-        ] {
-            assert_outcome(&exit(rules, 0, stdout, ""), None, RunOutcome::Error, 1);
-        }
-    }
-}
-
-#[test]
-fn crashes_block_only_when_failing_closed() {
-    let closed = Rules {
+fn a_failure_blocks_by_the_rule_and_only_by_it() {
+    let block_on_failure = ExitRules {
+        on_failure: OnFailure::Block,
+        ..BLOCKING
+    };
+    let closed = ExitRules {
         fail_closed: true,
         ..BLOCKING
     };
-    for ending in [
-        Ending::Signal(9),
-        Ending::CannotStart("no such file".into()),
-    ] {
-        for rules in [
-            BLOCKING,
-            OBSERVING,
-            Rules {
-                fail_closed: true,
-                ..OBSERVING
-            },
+    for (ending, stdout, run) in failures() {
+        let is_timeout = ending == Ending::Timeout;
+        for (rules, blocks) in [
+            (BLOCKING, false),
+            (block_on_failure, true),
+            (closed, true),
+            (
+                with_timeout_action(BLOCKING, TimeoutAction::Block),
+                is_timeout,
+            ),
+            (
+                with_timeout_action(block_on_failure, TimeoutAction::Warn),
+                !is_timeout,
+            ),
+            (with_timeout_action(closed, TimeoutAction::Warn), true),
         ] {
-            assert_outcome(
-                &decide(rules, &ending, DENY, ""),
-                None,
-                RunOutcome::Error,
-                1,
+            let outcome = decide(rules, &ending, stdout, "detail");
+            assert_eq!(
+                outcome.response.is_deny(),
+                blocks,
+                "{rules:?} {ending:?} {stdout}"
+            );
+            let run = match run {
+                RunOutcome::Warn if blocks => RunOutcome::Error,
+                run => run,
+            };
+            assert_eq!(outcome.run, run, "{rules:?} {ending:?} {stdout}");
+            assert!(!outcome.warnings.is_empty());
+            let observer = ExitRules {
+                blocking: false,
+                ..rules
+            };
+            let outcome = decide(observer, &ending, stdout, "detail");
+            assert!(
+                !outcome.response.is_deny(),
+                "{observer:?} {ending:?} {stdout}"
             );
         }
-        assert_outcome(
-            &decide(closed, &ending, "", ""),
-            Some(Decision::Deny),
-            RunOutcome::Error,
-            1,
-        );
+    }
+}
+
+fn with_timeout_action(rules: ExitRules, action: TimeoutAction) -> ExitRules {
+    ExitRules {
+        timeout_action: Some(action),
+        ..rules
     }
 }
 
 #[test]
-fn timeouts_follow_the_timeout_action() {
-    let block = Rules {
-        timeout_action: TimeoutAction::Block,
+fn the_model_learns_that_a_guard_failed_and_the_user_why() {
+    let rules = ExitRules {
+        on_failure: OnFailure::Block,
         ..BLOCKING
     };
-    let observer = Rules {
-        blocking: false,
-        ..block
-    };
-    assert_outcome(
-        &decide(BLOCKING, &Ending::Timeout, DENY, ""),
-        None,
-        RunOutcome::Timeout,
-        1,
+    let outcome = exit(rules, 1, "", "Traceback in /home/me/guard.py");
+    let reason = outcome.response.reason.unwrap();
+    assert!(reason.contains("exit code 1") && reason.contains("ask the user"));
+    assert!(!reason.contains("guard.py"), "{reason}");
+    assert_eq!(
+        outcome.warnings,
+        ["exit code 1: Traceback in /home/me/guard.py"]
     );
-    assert_outcome(
-        &decide(block, &Ending::Timeout, ALLOW, ""),
-        Some(Decision::Deny),
-        RunOutcome::Timeout,
-        1,
-    );
-    assert_outcome(
-        &decide(observer, &Ending::Timeout, "", ""),
-        None,
-        RunOutcome::Timeout,
-        1,
-    );
+}
+
+#[test]
+fn an_answer_is_repaired_like_a_payload() {
+    for stdout in [
+        r#"{"decision": "deny", "reason": "x\ud83d"}"#,
+        r#"{"decision": "deny", "metadata": {"n": 1e999}}"#,
+        "\u{feff}{\"decision\": \"deny\"}\u{feff}\n",
+        &format!(
+            r#"{{"decision": "deny", "metadata": {{"a": {}{}}}}}"#,
+            "[".repeat(5000),
+            "]".repeat(5000)
+        ),
+    ] {
+        let outcome = exit(OBSERVING, 0, stdout, "");
+        assert_outcome(&outcome, Some(Decision::Deny), RunOutcome::Deny, 0);
+    }
+}
+
+#[test]
+fn what_can_be_read_of_an_unclear_answer_counts() {
+    let stdout = r#"{"decision": "perhaps", "context": "note", "system_message": "hello"}"#;
+    let outcome = exit(BLOCKING, 0, stdout, "");
+    assert_outcome(&outcome, None, RunOutcome::Error, 1);
+    assert_eq!(outcome.response.context.as_deref(), Some("note"));
+    assert_eq!(outcome.response.system_message.as_deref(), Some("hello"));
 }
 
 #[test]
@@ -275,16 +329,19 @@ fn ending() -> impl Strategy<Value = Ending> {
     ]
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
-    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(blocking, block, fail_closed)| Rules {
-        blocking,
-        timeout_action: if block {
-            TimeoutAction::Block
-        } else {
-            TimeoutAction::Warn
+fn rules() -> impl Strategy<Value = ExitRules> {
+    let on_failure = proptest::sample::select(OnFailure::ALL.to_vec());
+    let timeout_action =
+        proptest::option::of(proptest::sample::select(TimeoutAction::ALL.to_vec()));
+    let rules = (any::<bool>(), on_failure, timeout_action, any::<bool>());
+    rules.prop_map(
+        |(blocking, on_failure, timeout_action, fail_closed)| ExitRules {
+            blocking,
+            on_failure,
+            timeout_action,
+            fail_closed,
         },
-        fail_closed,
-    })
+    )
 }
 
 fn response() -> impl Strategy<Value = HookResponse> {
@@ -309,7 +366,17 @@ fn response() -> impl Strategy<Value = HookResponse> {
         word(),
     )
         .prop_map(
-            |(decision, reason, context, message, goes_on, suppress, input, metadata, action)| {
+            |(
+                decision,
+                reason,
+                context,
+                message,
+                should_continue,
+                suppress,
+                input,
+                metadata,
+                action,
+            )| {
                 let map = |pairs: Vec<(String, i32)>| -> Map<_, _> {
                     pairs
                         .into_iter()
@@ -319,7 +386,7 @@ fn response() -> impl Strategy<Value = HookResponse> {
                 HookResponse {
                     decision,
                     reason: reason.map(Into::into),
-                    goes_on,
+                    should_continue,
                     context: context.map(Into::into),
                     system_message: message.map(Into::into),
                     suppress_output: suppress,
@@ -341,14 +408,15 @@ proptest! {
         let denied = outcome.response.is_deny();
         match ending {
             Ending::Exit(2) => prop_assert_eq!(denied, rules.blocking),
-            Ending::Exit(0) => prop_assert!(!denied || stdout.contains("deny") || stdout.contains("block")),
-            Ending::Exit(_) => prop_assert!(!denied && outcome.run == RunOutcome::Warn),
-            Ending::Timeout => prop_assert_eq!(
-                denied,
-                rules.blocking && rules.timeout_action == TimeoutAction::Block
-            ),
-            Ending::Signal(_) | Ending::CannotStart(_) => {
-                prop_assert_eq!(denied, rules.blocking && rules.fail_closed);
+            Ending::Exit(0) => {
+                let says_deny = stdout.contains("deny") || stdout.contains("block");
+                let failed = rules.blocks_on(&Failure::Answer(String::new()));
+                prop_assert!(!denied || says_deny || failed);
+            }
+            Ending::Timeout => prop_assert_eq!(denied, rules.blocks_on(&Failure::Timeout)),
+            Ending::Exit(_) | Ending::Signal(_) | Ending::CannotStart(_) => {
+                let blocks = rules.on_failure == OnFailure::Block || rules.fail_closed;
+                prop_assert_eq!(denied, rules.blocking && blocks);
             }
         }
         if denied {

@@ -1,12 +1,6 @@
 //! The same manifest from JSON, JSON with comments, and YAML.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 mod common;
 #[path = "common/write.rs"]
@@ -172,9 +166,9 @@ fn strict_json_has_no_comments_and_no_trailing_commas() {
     assert_eq!(
         messages,
         [
-            "JSON has no comma after the last element",
-            "JSON has no comments",
-            "JSON has no comma after the last element"
+            "trailing commas are not allowed in JSON",
+            "comments are not allowed in JSON",
+            "trailing commas are not allowed in JSON"
         ]
     );
 }

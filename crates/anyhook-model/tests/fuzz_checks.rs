@@ -1,11 +1,7 @@
 //! A short run of the fuzz targets' own checks: over their corpora, over
 //! mutations of these, and over arbitrary bytes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use corpus::corpus;
 use mutate::mutations;

@@ -1,5 +1,4 @@
 //! Which events a matcher is for, one case per file in `cases/matching`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fs;
 use std::path::Path;

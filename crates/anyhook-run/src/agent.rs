@@ -1,76 +1,90 @@
-//! The seam to the agents: a native payload in, a native answer out.
+//! The boundary to the agents: a native payload in, a native answer out.
 //!
-//! [`resolve`] is the only place that knows which agents there are. `canonical`
-//! is one: its payload is a `HookEvent`, its answer a `HookResponse`.
+//! [`resolve`] is the only place that knows which agents exist. `canonical` is
+//! one of them: its payload is a `HookEvent`, its answer a `HookResponse`.
 
-use anyhook_model::registry::EVENTS;
+pub(crate) mod adapter;
+pub mod failure;
+pub(crate) mod shared_config;
+
+use anyhook_agents::likeness::complete_call;
+use anyhook_model::lenient_json;
+use anyhook_model::registry::{EVENTS, event_name};
 use anyhook_model::{Answer, HookEvent, HookResponse, Loss, resolve_ask};
 
-use crate::beside::Voice;
+use self::adapter::AdapterAgent;
+pub use self::adapter::shell_agent;
 use crate::engine::is_preventable;
-use crate::json;
-use crate::native::{self, Caller};
 
-/// A payload, understood.
-#[derive(Debug)]
-pub struct Decoded {
+/// One decoded call of an agent.
+pub struct DecodedCall {
     pub event: HookEvent,
-    /// Whether there is a person who can be asked.
+    /// Whether a person can be asked.
     pub can_ask: bool,
-    /// How much of the answer is given.
-    pub voice: Voice,
+    /// What the user should know if hooks run for this call.
+    pub notices: Vec<String>,
 }
 
-/// An answer, ready to be written.
-#[derive(Debug, Default)]
-pub struct Rendered {
-    pub answer: Answer,
-    /// What this agent cannot be told.
-    pub lost: Vec<Loss>,
+impl DecodedCall {
+    /// Sets the event's folder to this process's own where the payload has none.
+    #[must_use]
+    pub fn or_current_dir(mut self) -> Self {
+        let cwd = &mut self.event.cwd;
+        if cwd.as_deref().is_none_or(str::is_empty) {
+            let folder = std::env::current_dir().ok();
+            *cwd = folder.map(|path| path.to_string_lossy().into_owned());
+        }
+        self
+    }
 }
 
 /// The event that an unreadable payload seems to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Suspect {
+pub struct SuspectedEvent {
     pub native: String,
     pub canonical: String,
 }
 
-pub trait Agent {
+/// The native answer, and the parts of the response that the agent cannot express.
+pub type RenderedAnswer = (Answer, Vec<Loss>);
+
+pub trait Agent: Send {
     fn slug(&self) -> &str;
 
-    /// `event` is the native event's name, for agents that do not say it.
-    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String>;
+    /// `event` is the native event's name, for payloads that do not contain it.
+    /// The event's folder stays empty where the payload has none: what fills it
+    /// depends on the caller.
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<DecodedCall, String>;
 
-    fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered;
+    fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> RenderedAnswer;
 
-    /// Which event a payload is that could not be understood: by what the
-    /// caller says, else by the names in its bytes. Of several, the one at
-    /// which most is at stake.
-    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<Suspect>;
+    /// Which event an unreadable payload is: the one that the caller names,
+    /// else one whose name is in its bytes, preferably one that a deny prevents.
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent>;
 
-    /// The answer when the payload could not be understood: `message` to the
-    /// user, and a refusal only when `block` is set. Without an event the
-    /// refusal is one that holds wherever this agent heeds one.
+    /// Whether the agent's contract defines the answer to a payload that is no JSON.
+    fn answers_unreadable(&self) -> bool {
+        false
+    }
+
+    /// The answer to an unreadable payload: `message` for the user, and a deny
+    /// only if `block` is set. Without an event the deny has a form that works
+    /// for every event of this agent that can be denied.
     fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer;
 }
 
-/// The agent of that name, or the one that the surroundings and the payload
-/// give away; with the reason for the choice.
+/// The agent of that name, or the one that the environment or the payload
+/// identifies; with the reason for the choice.
 pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, String), String> {
-    match name {
-        Some("canonical") => Ok((Box::new(Canonical), "named".to_owned())),
-        Some(name) => match anyhook_agents::caller(name) {
-            Some(caller) => Ok((Box::new(Caller(caller)), "named".to_owned())),
-            None => Err(format!("there is no agent `{name}`")),
-        },
-        None => match native::detect(payload)
-            .and_then(|(adapter, why)| Some((anyhook_agents::caller(&adapter.spec.id)?, why)))
-        {
-            Some((caller, why)) => Ok((Box::new(Caller(caller)), why)),
-            None => Err("which agent calls cannot be told: `--agent NAME`".to_owned()),
-        },
-    }
+    let (slug, why) = match name {
+        Some("canonical") => return Ok((Box::new(Canonical), "named".to_owned())),
+        Some(name) => (name, "named".to_owned()),
+        None => adapter::detect(payload)
+            .ok_or("could not detect which agent is calling; pass `--agent <NAME>`")?,
+    };
+    let caller =
+        anyhook_agents::agent_handle(slug).ok_or_else(|| format!("there is no agent `{slug}`"))?;
+    Ok((Box::new(AdapterAgent(caller)), why))
 }
 
 struct Canonical;
@@ -80,10 +94,10 @@ impl Agent for Canonical {
         "canonical"
     }
 
-    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<Decoded, String> {
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<DecodedCall, String> {
         let decoded = serde_json::from_slice(payload).or_else(|error| {
             let text = std::str::from_utf8(payload).unwrap_or_default();
-            json::parse(text)
+            lenient_json::parse(text)
                 .and_then(serde_json::from_value)
                 .map_err(|_| format!("the payload is not a HookEvent: {error}"))
         });
@@ -91,70 +105,60 @@ impl Agent for Canonical {
         if let Some(event) = event {
             event.clone_into(&mut decoded.event);
         }
-        Ok(Decoded {
+        let name = event_name(&decoded.event).to_owned();
+        decoded.event = name;
+        complete_call(&mut decoded);
+        Ok(DecodedCall {
             event: decoded,
             can_ask: true,
-            voice: Voice::Full,
+            notices: Vec::new(),
         })
     }
 
-    fn render(&self, _event: &HookEvent, response: &HookResponse, can_ask: bool) -> Rendered {
+    fn render(&self, _: &HookEvent, response: &HookResponse, can_ask: bool) -> RenderedAnswer {
         let response = resolve_ask(response.clone(), can_ask);
-        Rendered {
-            answer: written(&response),
-            lost: Vec::new(),
-        }
+        (canonical_answer(&response), Vec::new())
     }
 
-    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<Suspect> {
-        let names = || EVENTS.iter().map(|event| (event.name, event.name));
-        suspect(names, payload, event)
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
+        let names = EVENTS.iter().map(|event| (event.name, event.name));
+        suspect(&names.collect::<Vec<_>>(), payload, event)
     }
 
     fn failure(&self, _event: Option<&str>, message: &str, block: bool) -> Answer {
-        let mut response = HookResponse {
-            system_message: Some(message.to_owned()),
-            ..HookResponse::default()
-        };
-        if block {
-            response = HookResponse::deny(message);
-        }
-        written(&response)
+        canonical_answer(&failure_response(message, block))
     }
 }
 
-/// Looks among names of events, each with its canonical name.
-pub(crate) fn suspect<'a, Names: Iterator<Item = (&'a str, &'a str)>>(
-    names: impl Fn() -> Names,
-    payload: &[u8],
-    event: Option<&str>,
-) -> Option<Suspect> {
-    let of = |(native, canonical): (&str, &str)| Suspect {
-        native: native.to_owned(),
-        canonical: canonical.to_owned(),
-    };
-    let said = event.and_then(|event| names().find(|(native, _)| *native == event));
-    if said.is_some() {
-        return said.map(of);
-    }
-    let mut found: Option<Suspect> = None;
-    for word in payload.split(|byte| *byte == b'"') {
-        let Some(name) = names().find(|(native, _)| native.as_bytes() == word) else {
-            continue;
-        };
-        if is_preventable(name.1) {
-            return Some(of(name));
-        }
-        found.get_or_insert_with(|| of(name));
-    }
-    found
+/// Searches among pairs of native and canonical event names.
+fn suspect(names: &[(&str, &str)], payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
+    let by_native = |word: &[u8]| names.iter().find(|(native, _)| native.as_bytes() == word);
+    let quoted = || payload.split(|byte| *byte == b'"').filter_map(by_native);
+    let found = event
+        .and_then(|event| by_native(event.as_bytes()))
+        .or_else(|| quoted().find(|(_, canonical)| is_preventable(canonical)))
+        .or_else(|| quoted().next());
+    found.map(|(native, canonical)| SuspectedEvent {
+        native: (*native).to_owned(),
+        canonical: (*canonical).to_owned(),
+    })
 }
 
-fn written(response: &HookResponse) -> Answer {
-    let mut stdout = serde_json::to_string(response).unwrap_or_else(|_| "{}".to_owned());
-    stdout.push('\n');
+/// The response to a failure: a deny, or only a message to the user.
+pub fn failure_response(message: &str, block: bool) -> HookResponse {
+    if block {
+        return HookResponse::deny(message);
+    }
+    HookResponse {
+        system_message: Some(message.to_owned()),
+        ..HookResponse::default()
+    }
+}
+
+fn canonical_answer(response: &HookResponse) -> Answer {
+    let json = serde_json::to_string(response).unwrap_or_else(|_| "{}".to_owned());
     Answer {
-        stdout,
+        stdout: json + "\n",
         ..Answer::default()
     }
 }

@@ -1,67 +1,60 @@
-//! An agent's call, from the decoded event to the record: run the hooks, say it
-//! in the agent's words, tell, write down. Who calls over a pipe and who calls
-//! over HTTP goes this way.
+//! One call of an agent, from the decoded event to the journal record: run the
+//! hooks, render the answer, send it, record it. Shared by `anyhook run` and
+//! the daemon.
 
 use anyhook_model::{Answer, HookResponse};
 
-use crate::agent::{Agent, Decoded, Rendered};
-use crate::beside::Voice;
-use crate::engine::{self, Engine, Options};
+use crate::agent::{Agent, DecodedCall};
+use crate::engine::{Engine, EventOptions};
 
-/// What an agent was told.
+/// The reply to one call.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct CallReply {
     pub answer: Answer,
-    /// What the answer says.
+    /// The response that the answer was rendered from.
     pub response: HookResponse,
-    /// The caller was told to stop, so nothing was said.
+    /// The call was cancelled, so nothing was sent.
     pub cancelled: bool,
 }
 
-/// `trouble` goes into the record. `tell` is called before anything is written
-/// down: the agent waits for it, and for nothing else.
+/// Handles one call. `warning` goes into the record. `send` is called before
+/// anything is recorded: the agent waits for the answer only.
 pub fn answer(
     engine: &Engine,
     agent: &dyn Agent,
-    decoded: Decoded,
-    options: &Options,
-    trouble: Option<String>,
-    tell: impl FnOnce(&Answer),
-) -> Told {
-    let Decoded {
+    decoded: DecodedCall,
+    options: &EventOptions,
+    warning: Option<String>,
+    send: impl FnOnce(&Answer),
+) -> CallReply {
+    let DecodedCall {
         event,
         can_ask,
-        voice,
+        notices,
     } = decoded;
-    let is_second = voice == Voice::Decision;
-    if engine.off || (is_second && !engine::is_preventable(&event.event)) {
-        let response = HookResponse::default();
-        let answer = agent.render(&event, &response, can_ask).answer;
-        tell(&answer);
-        if engine.off {
-            engine.record_off(event, answer.clone());
-        }
-        return Told {
+    if engine.off {
+        let render = |event: &_, response: &_| agent.render(event, response, can_ask);
+        let answer = engine.answer_switched_off(event, render, send);
+        return CallReply {
             answer,
-            response,
-            cancelled: false,
+            ..CallReply::default()
         };
     }
-    let mut handled = engine.handle(&event, options);
-    handled.warnings.extend(trouble);
-    if is_second {
-        handled.response.context = None;
-        handled.response.system_message = None;
-    }
-    let Rendered { answer, lost } = agent.render(&event, &handled.response, can_ask);
-    let told = Told {
-        answer: answer.clone(),
-        response: handled.response.clone(),
-        cancelled: handled.cancelled,
+    let options = &EventOptions {
+        notices,
+        ..options.clone()
     };
-    if !told.cancelled {
-        tell(&answer);
+    let mut outcome = engine.handle(&event, options);
+    outcome.warnings.extend(warning);
+    let (answer, lost) = agent.render(&event, &outcome.response, can_ask);
+    let reply = CallReply {
+        answer: answer.clone(),
+        response: outcome.response.clone(),
+        cancelled: outcome.cancelled,
+    };
+    if !reply.cancelled {
+        send(&answer);
     }
-    engine.conclude(event, handled, Some(answer), &lost);
-    told
+    engine.conclude(event, outcome, Some(answer), &lost);
+    reply
 }

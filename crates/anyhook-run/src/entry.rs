@@ -1,8 +1,8 @@
 //! `anyhook run`: the command that every tool call of an agent starts.
 //!
-//! It reads its own few arguments, because an argument parser would cost more
-//! than the rest. It is the only module that reads stdin, writes stdout and
-//! stderr, and hears signals. Wrong usage exits with 1 and not with 2: to most
+//! It parses its few arguments itself, because an argument parser takes 0.25 ms,
+//! a quarter of a run. It is the only module that reads stdin, writes stdout and
+//! stderr, and handles signals. Wrong usage exits with 1, not with 2: to most
 //! agents 2 means "block".
 
 use std::ffi::OsString;
@@ -10,48 +10,68 @@ use std::io::{self, IsTerminal, Read, Write};
 
 use anyhook_model::{Answer, HookEvent};
 
-use crate::agent::{self, Agent, Decoded};
+use crate::agent::failure::DecodeFailure;
+use crate::agent::{self, Agent, DecodedCall, adapter};
 use crate::call;
-use crate::engine::{self, Engine, Options};
-use crate::exec::Cancel;
-use crate::failure::Failure;
-use crate::native;
-use crate::server::{self, Fallback, Question};
-use crate::supervise;
+use crate::daemon_client::{self, DaemonRequest, ServerProblem};
+use crate::engine::{self, Engine, EventOptions};
+use crate::record::duplicate::EntryName;
+use crate::run::exec::Cancel;
+use crate::run::guard;
+use crate::run::supervise;
 
-/// A payload larger than this is not read.
-const PAYLOAD_LIMIT: u64 = 64 * 1024 * 1024;
+/// A larger payload is an error.
+const MAX_PAYLOAD_BYTES: u64 = 64 * 1024 * 1024;
 
 const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] \
-                     [--server URL [--fallback local|open]] < payload";
+                     [--server [URL] [--fallback local|open]] < payload";
+
+/// What happens when the daemon does not answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Fallback {
+    /// The hooks run in this process.
+    #[default]
+    Local,
+    /// No hook runs, and the user gets a message.
+    Open,
+}
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Arguments {
     agent: Option<String>,
     event: Option<String>,
     supervise: bool,
-    /// The daemon that answers in our place.
+    /// The daemon that handles the call instead of this process; empty for this user's own.
     server: Option<String>,
     fallback: Fallback,
-    /// A configuration written by a newer version must not break the agent.
+    /// Distinguishes two entries that name the same program.
+    scope: Option<String>,
+    /// Ignored: a configuration written by a newer version must not break the agent.
     unknown: Vec<String>,
 }
 
 impl Arguments {
     fn parse(args: impl Iterator<Item = OsString>) -> Self {
         let mut parsed = Self::default();
-        let mut args = args.map(|arg| arg.to_string_lossy().into_owned());
+        let mut args = args
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .peekable();
         while let Some(arg) = args.next() {
-            let (name, mut value) = match arg.split_once('=') {
+            let (name, value) = match arg.split_once('=') {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (arg, None),
             };
+            let mut next_value = || value.clone().or_else(|| args.next());
             match name.as_str() {
-                "--agent" => parsed.agent = value.take().or_else(|| args.next()),
-                "--event" => parsed.event = value.take().or_else(|| args.next()),
+                "--agent" => parsed.agent = next_value(),
+                "--event" => parsed.event = next_value(),
                 "--supervise" => parsed.supervise = true,
-                "--server" => parsed.server = value.take().or_else(|| args.next()),
-                "--fallback" => match value.take().or_else(|| args.next()).as_deref() {
+                "--scope" => parsed.scope = next_value(),
+                "--server" => {
+                    let address = value.or_else(|| args.next_if(|next| !next.starts_with("--")));
+                    parsed.server = Some(address.unwrap_or_default());
+                }
+                "--fallback" => match next_value().as_deref() {
                     Some("local") => parsed.fallback = Fallback::Local,
                     Some("open") => parsed.fallback = Fallback::Open,
                     other => parsed.unknown.push(other.unwrap_or(&name).to_owned()),
@@ -61,9 +81,20 @@ impl Arguments {
         }
         parsed
     }
+
+    /// How the agent's config names this program, as far as it differs between
+    /// the entries of one agent.
+    fn entry_name(&self) -> EntryName {
+        let program = std::env::args_os().next().unwrap_or_default();
+        let scope = self.scope.as_deref().unwrap_or_default();
+        EntryName {
+            command: format!("{} {scope}", program.to_string_lossy()),
+            agent: self.agent.clone().unwrap_or_default(),
+        }
+    }
 }
 
-/// The arguments after `run`; the exit code.
+/// Runs the command with the arguments after `run`; returns the exit code.
 pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     let arguments = Arguments::parse(args);
     if io::stdin().is_terminal() {
@@ -76,93 +107,138 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         let done = read.and_then(|()| supervise::supervise(&engine, &payload));
         return i32::from(done.is_err());
     }
+    let entry = arguments.entry_name();
     let (agent, why) = match agent::resolve(arguments.agent.as_deref(), &payload) {
         Ok(found) => found,
         Err(message) => {
             write_to(&mut io::stderr(), &format!("anyhook: {message}\n"));
-            // Nobody knows what would happen now; a policy may want nothing to.
+            // Any event may be behind this, also one that a guard would deny.
             let blocks = !engine.off && engine.fails_closed();
             return if blocks { 2 } else { 1 };
         }
     };
-    debug(|| format!("agent {} ({why})", agent.slug()));
+    log_debug(|| format!("agent {} ({why})", agent.slug()));
     if !arguments.unknown.is_empty() {
-        debug(|| format!("ignored arguments: {}", arguments.unknown.join(" ")));
+        log_debug(|| format!("ignored arguments: {}", arguments.unknown.join(" ")));
     }
     let event = arguments.event.as_deref();
-    let mut away = None;
+    let mut server_problem = None;
     if let (Some(server), Ok(())) = (&arguments.server, &read)
         && !engine.off
     {
-        let question = Question {
+        let request = DaemonRequest {
             agent: agent.slug(),
             event,
             payload: &payload,
-            unattended: !native::is_attended(agent.slug()),
+            unattended: !adapter::is_attended(agent.slug()),
+            entry: &entry,
         };
-        match server::ask(server, &engine.dirs, &question) {
-            Ok(answer) => return write(&answer),
-            Err(why) => away = Some(format!("the server is away: {why}")),
+        match daemon_client::send(server, &engine.dirs, &request) {
+            Ok(answer) => return write_answer(&answer),
+            Err(problem) => {
+                log_debug(|| problem.to_string());
+                server_problem = Some(problem);
+            }
         }
     }
-    if let Some(away) = &away {
-        debug(|| away.clone());
-    }
-    let decoded = read.and_then(|()| agent.decode(&payload, event));
-    match (decoded, away) {
-        (Ok(decoded), Some(away)) if arguments.fallback == Fallback::Open => {
-            open(&engine, &*agent, decoded.event, &away)
+    let decoded = read
+        .and_then(|()| agent.decode(&payload, event))
+        .map(DecodedCall::or_current_dir);
+    match (decoded, server_problem) {
+        (Ok(decoded), Some(problem)) if arguments.fallback == Fallback::Open => {
+            answer_without_hooks(&engine, &*agent, decoded.event, &problem.to_string())
         }
-        (Ok(decoded), away) => dispatch(&engine, &*agent, decoded, away),
-        (Err(why), _) => fail(&engine, &*agent, &payload, event, &why),
+        (Ok(decoded), problem) => dispatch(&engine, &*agent, decoded, entry, problem),
+        (Err(why), _) => {
+            let failure = DecodeFailure::new(&engine, &*agent, &payload, event, &why);
+            let exit = write_answer(&failure.answer);
+            engine.record_failure(failure.event, &failure.message, failure.answer);
+            exit
+        }
     }
 }
 
-fn dispatch(engine: &Engine, agent: &dyn Agent, decoded: Decoded, trouble: Option<String>) -> i32 {
-    let options = Options {
+fn dispatch(
+    engine: &Engine,
+    agent: &dyn Agent,
+    decoded: DecodedCall,
+    entry: EntryName,
+    server_problem: Option<ServerProblem>,
+) -> i32 {
+    let (told, warning) = match server_problem {
+        Some(problem @ ServerProblem::Untrusted(_)) => (Some(problem.to_string()), None),
+        problem => (None, problem.map(|problem| problem.to_string())),
+    };
+    answer_panics(&decoded.event);
+    let options = EventOptions {
+        notice: told,
         listen: Some(listen_for_signals),
         owns_process: true,
-        #[cfg(unix)]
-        parent: Some(std::os::unix::process::parent_id()),
-        ..Options::default()
+        entry: Some(entry),
+        ..EventOptions::default()
     };
-    let told = call::answer(engine, agent, decoded, &options, trouble, |answer| {
-        write(answer);
+    let reply = call::answer(engine, agent, decoded, &options, warning, |answer| {
+        write_answer(answer);
     });
-    if told.cancelled {
+    if reply.cancelled {
         128 + 15
     } else {
-        told.answer.exit
+        reply.answer.exit
     }
 }
 
-/// The user wants the agent to go on without hooks rather than with those that
-/// are here; a managed policy may want otherwise.
-fn open(engine: &Engine, agent: &dyn Agent, event: HookEvent, why: &str) -> i32 {
+/// A panic ends this program, and then most agents run the call unguarded and tell
+/// nobody. No panic is known; should there be one, the agent gets the answer to a
+/// failure of anyhook, or to one of the guard that was judging.
+#[doc(hidden)]
+pub fn answer_panics(event: &HookEvent) {
+    let event = HookEvent {
+        event: event.event.clone(),
+        source: event.source.clone(),
+        native_event: event.native_event.clone(),
+        session_id: event.session_id.clone(),
+        cwd: event.cwd.clone(),
+        ..HookEvent::default()
+    };
+    std::panic::set_hook(Box::new(move |panic| {
+        let engine = Engine::from_env();
+        let blocks = guard::blocks_if_it_panics() || engine.fails_closed();
+        let block = blocks && engine::can_prevent(&event);
+        let Ok((agent, _)) = agent::resolve(Some(&event.source), b"") else {
+            return;
+        };
+        let place = panic.location().map(ToString::to_string);
+        let message = format!(
+            "anyhook: no hook has decided: anyhook itself failed, at {}",
+            place.unwrap_or_default()
+        );
+        let answer = agent.failure(Some(&event.native_event), &message, block);
+        let exit = write_answer(&answer);
+        engine.record_failure(event.clone(), &message, answer);
+        std::process::exit(exit);
+    }));
+}
+
+/// `--fallback open`: the agent goes on without hooks, unless the managed
+/// policy is `fail_closed`.
+fn answer_without_hooks(engine: &Engine, agent: &dyn Agent, event: HookEvent, why: &str) -> i32 {
     let message = format!("anyhook: no hook has run: {why}");
-    let block = engine::is_preventable(&event.event) && engine.fails_closed();
+    let block = engine::can_prevent(&event) && engine.fails_closed();
     let answer = agent.failure(Some(&event.native_event), &message, block);
-    let exit = write(&answer);
+    let exit = write_answer(&answer);
     engine.record_failure(event, &message, answer);
     exit
 }
 
-fn fail(engine: &Engine, agent: &dyn Agent, payload: &[u8], event: Option<&str>, why: &str) -> i32 {
-    let failure = Failure::new(engine, agent, payload, event, why);
-    let exit = write(&failure.answer);
-    engine.record_failure(failure.event, &failure.message, failure.answer);
-    exit
-}
-
-/// What could be read, and what went wrong.
+/// The payload as far as it could be read, and the error if there was one.
 fn read_payload() -> (Vec<u8>, Result<(), String>) {
     let mut payload = Vec::new();
     let read = io::stdin()
         .lock()
-        .take(PAYLOAD_LIMIT + 1)
+        .take(MAX_PAYLOAD_BYTES + 1)
         .read_to_end(&mut payload);
     let result = match read {
-        Ok(count) if count as u64 > PAYLOAD_LIMIT => {
+        Ok(count) if count as u64 > MAX_PAYLOAD_BYTES => {
             Err("the payload is larger than 64 MiB".to_owned())
         }
         Ok(_) => Ok(()),
@@ -171,30 +247,30 @@ fn read_payload() -> (Vec<u8>, Result<(), String>) {
     (payload, result)
 }
 
-fn write(answer: &Answer) -> i32 {
+fn write_answer(answer: &Answer) -> i32 {
     write_to(&mut io::stderr(), &answer.stderr);
     write_to(&mut io::stdout(), &answer.stdout);
     answer.exit
 }
 
-/// An agent that has gone away does not need the answer.
+/// Ignores errors: an agent that has closed its end does not need the answer.
 fn write_to(stream: &mut impl Write, text: &str) {
     let _ = stream.write_all(text.as_bytes());
     let _ = stream.flush();
 }
 
-fn debug(text: impl FnOnce() -> String) {
-    if std::env::var_os("ANYHOOK_LOG").is_some_and(|value| value == "debug") {
+fn log_debug(text: impl FnOnce() -> String) {
+    if anyhook_util::env::ANYHOOK_LOG.is("debug") {
         write_to(&mut io::stderr(), &format!("anyhook: {}\n", text()));
     }
 }
 
-/// What ends us must end the running hooks: they are in groups of their own.
+/// Signals must end the running hooks too: they have their own process groups.
 #[cfg(unix)]
 fn listen_for_signals() -> Option<Cancel> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     let (reader, writer) = io::pipe().ok()?;
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         let writer = writer.try_clone().ok()?;
         signal_hook::low_level::pipe::register(signal, writer).ok()?;
     }
@@ -222,6 +298,11 @@ mod tests {
         let parsed = parse("--server http://localhost:1 --fallback=open");
         assert_eq!(parsed.server.as_deref(), Some("http://localhost:1"));
         assert_eq!(parsed.fallback, Fallback::Open);
+        for line in ["--server --fallback open", "--fallback open --server"] {
+            let parsed = parse(line);
+            assert_eq!(parsed.server.as_deref(), Some(""), "{line}");
+            assert_eq!(parsed.fallback, Fallback::Open, "{line}");
+        }
         let parsed = parse("--fallback later");
         assert_eq!(parsed.fallback, Fallback::Local);
         assert_eq!(parsed.unknown, ["later"]);

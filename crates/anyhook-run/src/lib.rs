@@ -1,41 +1,33 @@
-//! The hot path: an agent calls, the right hooks run, the answer leaves.
+//! The hot path: an agent calls, the selected hooks run, the answer is sent.
 //!
-//! What is absent here is the point: no argument parser, no async runtime, no
-//! database, no Unicode regex, and no printing outside [`entry`]. Waiting for
-//! processes is event-driven. Everything is a value of the caller's
-//! ([`Engine`] and its options), nothing is global, so that
-//! the daemon can use the same path from many threads.
+//! The folders are the steps of an event, in order:
+//!
+//! | folder | step |
+//! |---|---|
+//! | [`agent`] | decode the agent's payload, render its answer |
+//! | [`config`] | find the manifests, policies and approvals that apply here |
+//! | [`run`] | start each hook, write its input, read its answer |
+//! | [`record`] | append to the journal, with secrets redacted |
+//! | [`openhook`] | send the event to OpenHook consumers |
+//!
+//! [`entry`] is `anyhook run`, [`call`] handles one call from decoded event to
+//! journal record, [`engine`] owns the order of the steps.
+//!
+//! Absent on purpose: an argument parser, an async runtime, a database, a Unicode
+//! regex, and printing outside [`entry`]. Waiting for processes is event-driven.
+//! Nothing is global: all state is in [`Engine`] and its options, so that the
+//! daemon uses the same path from many threads.
+
+#![deny(clippy::disallowed_methods)]
 
 pub mod agent;
-pub mod beside;
 pub mod call;
-pub mod clock;
-mod compiled;
-pub mod dialect;
-pub mod discover;
-pub mod duplicate;
+pub mod config;
+pub mod daemon_client;
 pub mod engine;
 pub mod entry;
-pub mod evaluator;
-pub mod exec;
-pub mod failure;
-mod files;
-pub mod handler;
-pub mod http;
-pub mod journal;
-pub mod json;
-mod lock;
-pub mod memory;
-pub mod native;
 pub mod openhook;
-pub mod places;
-pub mod plan;
-pub mod policy;
-pub mod redact;
-pub mod server;
-pub mod settings;
-pub mod supervise;
-pub mod surroundings;
-pub mod trust;
+pub mod record;
+pub mod run;
 
-pub use engine::{Engine, Handled, Options};
+pub use engine::{Engine, EventOptions, EventOutcome};

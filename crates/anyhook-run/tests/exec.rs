@@ -1,20 +1,16 @@
 //! Programs that misbehave, each a real process.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhook_model::Scope;
-use anyhook_run::exec::command::{Launch, Place};
-use anyhook_run::exec::{self, Cancel, End, Ended, Job, Leftover, OUTPUT_LIMIT};
+use anyhook_run::run::exec::command::{CommandContext, CommandLine};
+use anyhook_run::run::exec::{
+    self, Cancel, Leftover, MAX_OUTPUT_BYTES, ProcessEnd, ProcessRequest, ProcessResult,
+};
 
 struct Scratch(tempfile::TempDir);
 
@@ -27,7 +23,7 @@ impl Scratch {
         self.0.path()
     }
 
-    fn run(&self, command: &str, timeout: Duration) -> Ended {
+    fn run(&self, command: &str, timeout: Duration) -> ProcessResult {
         self.run_with(command, timeout, b"{}", None)
     }
 
@@ -37,15 +33,15 @@ impl Scratch {
         timeout: Duration,
         stdin: &[u8],
         cancel: Option<&Cancel>,
-    ) -> Ended {
-        let place = Place {
+    ) -> ProcessResult {
+        let place = CommandContext {
             scope: Scope::Project,
             root: self.path(),
             folder: self.path(),
             cwd: self.path(),
         };
-        exec::run(&Job {
-            launch: Launch::prepare(command, place),
+        exec::run(&ProcessRequest {
+            command_line: CommandLine::prepare(command, place),
             cwd: self.path().to_owned(),
             owns_process: false,
             env: vec![("MARK".to_owned(), "here".to_owned())],
@@ -99,7 +95,7 @@ fn streams_exit_code_environment_and_input() {
         b"payload",
         None,
     );
-    assert_eq!(ended.end, End::Exit(7));
+    assert_eq!(ended.end, ProcessEnd::Exit(7));
     assert_eq!(text(&ended.stdout.bytes), "payload");
     let stderr = text(&ended.stderr.bytes);
     assert!(stderr.starts_with("here\n"), "{stderr}");
@@ -110,7 +106,7 @@ fn streams_exit_code_environment_and_input() {
 fn a_hook_that_hangs_is_ended() {
     let scratch = Scratch::new();
     let ended = scratch.run("echo before; echo $$ >pid; sleep 1000", SHORT);
-    assert_eq!(ended.end, End::Timeout);
+    assert_eq!(ended.end, ProcessEnd::Timeout);
     assert_eq!(text(&ended.stdout.bytes), "before\n");
     scratch.assert_gone("pid");
 }
@@ -122,7 +118,7 @@ fn a_hook_that_ignores_the_polite_signal_is_killed() {
         "trap '' TERM; echo $$ >pid; while :; do sleep 0.05; done",
         SHORT,
     );
-    assert_eq!(ended.end, End::Timeout);
+    assert_eq!(ended.end, ProcessEnd::Timeout);
     scratch.assert_gone("pid");
 }
 
@@ -133,7 +129,7 @@ fn a_hook_may_clean_up_at_the_polite_signal() {
         "trap 'echo cleaned >done; exit 0' TERM; echo $$ >pid; while :; do sleep 0.02; done",
         SHORT,
     );
-    assert_eq!(ended.end, End::Timeout);
+    assert_eq!(ended.end, ProcessEnd::Timeout);
     assert!(scratch.path().join("done").exists());
 }
 
@@ -144,7 +140,7 @@ fn a_timeout_reaches_grandchildren_too() {
         "sh -c 'trap \"\" TERM; echo $$ >grandchild; while :; do sleep 0.05; done' & wait",
         SHORT,
     );
-    assert_eq!(ended.end, End::Timeout);
+    assert_eq!(ended.end, ProcessEnd::Timeout);
     scratch.assert_gone("grandchild");
 }
 
@@ -152,7 +148,7 @@ fn a_timeout_reaches_grandchildren_too() {
 fn a_grandchild_that_keeps_stdout_does_not_hold_us() {
     let scratch = Scratch::new();
     let ended = scratch.run("sleep 1000 & echo $! >grandchild; echo '{}'", LONG);
-    assert_eq!(ended.end, End::Exit(0));
+    assert_eq!(ended.end, ProcessEnd::Exit(0));
     assert_eq!(ended.leftover, Some(Leftover::Ended));
     assert_eq!(text(&ended.stdout.bytes), "{}\n");
     scratch.assert_gone("grandchild");
@@ -165,7 +161,7 @@ fn what_has_left_the_group_is_said_to_run_still() {
         "setsid sh -c 'echo $$ >pid; sleep 1000' & while [ ! -s pid ]; do sleep 0.01; done; echo '{}'",
         LONG,
     );
-    assert_eq!(ended.end, End::Exit(0));
+    assert_eq!(ended.end, ProcessEnd::Exit(0));
     assert_eq!(ended.leftover, Some(Leftover::Running));
     assert_eq!(text(&ended.stdout.bytes), "{}\n");
     let group = rustix::process::Pid::from_raw(scratch.pid("pid")).unwrap();
@@ -179,7 +175,7 @@ fn what_lets_go_of_the_output_may_stay() {
         "sleep 5 </dev/null >/dev/null 2>&1 & echo $! >pid; echo ok",
         LONG,
     );
-    assert_eq!((ended.end, ended.leftover), (End::Exit(0), None));
+    assert_eq!((ended.end, ended.leftover), (ProcessEnd::Exit(0), None));
     let pid = rustix::process::Pid::from_raw(scratch.pid("pid")).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
@@ -188,7 +184,7 @@ fn what_lets_go_of_the_output_may_stay() {
 fn output_that_comes_after_the_end_is_still_heard() {
     let scratch = Scratch::new();
     let ended = scratch.run("(sleep 0.1; echo late) & exit 0", LONG);
-    assert_eq!((ended.end, ended.leftover), (End::Exit(0), None));
+    assert_eq!((ended.end, ended.leftover), (ProcessEnd::Exit(0), None));
     assert_eq!(text(&ended.stdout.bytes), "late\n");
 }
 
@@ -196,8 +192,8 @@ fn output_that_comes_after_the_end_is_still_heard() {
 fn a_flood_is_cut_and_said() {
     let scratch = Scratch::new();
     let ended = scratch.run("head -c 104857600 /dev/zero; echo end >&2", LONG);
-    assert_eq!(ended.end, End::Exit(0));
-    assert_eq!(ended.stdout.bytes.len(), OUTPUT_LIMIT);
+    assert_eq!(ended.end, ProcessEnd::Exit(0));
+    assert_eq!(ended.stdout.bytes.len(), MAX_OUTPUT_BYTES);
     assert_eq!(ended.stdout.total, 104_857_600);
     assert!(ended.stdout.is_cut());
     assert_eq!(text(&ended.stderr.bytes), "end\n");
@@ -214,11 +210,11 @@ fn a_hook_that_never_reads_ten_megabytes() {
         "head -c 1 >/dev/null; echo ok",
     ] {
         let ended = scratch.run_with(command, LONG, &payload, None);
-        assert_eq!(ended.end, End::Exit(0), "{command}");
+        assert_eq!(ended.end, ProcessEnd::Exit(0), "{command}");
         assert_eq!(text(&ended.stdout.bytes), "ok\n", "{command}");
     }
     let ended = scratch.run_with("echo $$ >pid; exec sleep 1000", SHORT, &payload, None);
-    assert_eq!(ended.end, End::Timeout);
+    assert_eq!(ended.end, ProcessEnd::Timeout);
     scratch.assert_gone("pid");
 }
 
@@ -227,15 +223,18 @@ fn ten_megabytes_go_in_and_out_at_once() {
     let scratch = Scratch::new();
     let payload = vec![b'x'; 10 * 1024 * 1024];
     let ended = scratch.run_with("cat", LONG, &payload, None);
-    assert_eq!(ended.end, End::Exit(0));
+    assert_eq!(ended.end, ProcessEnd::Exit(0));
     assert_eq!(ended.stdout.total, payload.len() as u64);
 }
 
 #[test]
 fn exit_by_signal() {
     let scratch = Scratch::new();
-    assert_eq!(scratch.run("kill -9 $$", LONG).end, End::Signal(9));
-    assert_eq!(scratch.run("kill -SEGV $$", LONG).end, End::Signal(11));
+    assert_eq!(scratch.run("kill -9 $$", LONG).end, ProcessEnd::Signal(9));
+    assert_eq!(
+        scratch.run("kill -SEGV $$", LONG).end,
+        ProcessEnd::Signal(11)
+    );
 }
 
 #[test]
@@ -250,7 +249,7 @@ fn what_cannot_start_says_why() {
         ("no-such-program-anywhere", "was not found"),
     ];
     for (command, expected) in cases {
-        let End::NotStarted(why) = scratch.run(command, LONG).end else {
+        let ProcessEnd::NotStarted(why) = scratch.run(command, LONG).end else {
             panic!("{command} started");
         };
         assert!(why.contains(expected), "{command}: {why}");
@@ -262,7 +261,7 @@ fn a_script_without_a_first_line_runs_in_a_shell() {
     let scratch = Scratch::new();
     scratch.script("bare.sh", "echo \"$1\"\n", 0o755);
     let ended = scratch.run("./bare.sh word", LONG);
-    assert_eq!(ended.end, End::Exit(0));
+    assert_eq!(ended.end, ProcessEnd::Exit(0));
     assert_eq!(text(&ended.stdout.bytes), "word\n");
 }
 
@@ -270,8 +269,8 @@ fn a_script_without_a_first_line_runs_in_a_shell() {
 fn a_working_directory_that_is_gone() {
     let scratch = Scratch::new();
     let cwd = scratch.path().join("gone");
-    let ended = exec::run(&Job {
-        launch: Launch::Shell("true".to_owned()),
+    let ended = exec::run(&ProcessRequest {
+        command_line: CommandLine::Shell("true".to_owned()),
         cwd: cwd.clone(),
         owns_process: false,
         env: Vec::new(),
@@ -279,7 +278,7 @@ fn a_working_directory_that_is_gone() {
         timeout: LONG,
         cancel: None,
     });
-    let End::NotStarted(why) = ended.end else {
+    let ProcessEnd::NotStarted(why) = ended.end else {
         panic!("started");
     };
     assert!(why.contains("working directory"), "{why}");
@@ -300,7 +299,7 @@ fn a_cancelled_run_ends_its_whole_group() {
     assert!(!cancel.is_set());
     let ended = scratch.run_with("sleep 1000 & echo $! >pid; wait", LONG, b"", Some(&cancel));
     waiter.join().unwrap();
-    assert_eq!(ended.end, End::Cancelled);
+    assert_eq!(ended.end, ProcessEnd::Cancelled);
     assert!(cancel.is_set());
     scratch.assert_gone("pid");
 }

@@ -1,12 +1,13 @@
 //! Many writers, one journal.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+#![cfg(test)]
 
 use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
 
 use anyhook_model::{HookEvent, Record};
-use anyhook_run::journal::Journal;
+use anyhook_run::record::journal::Journal;
 
 fn record(id: String, size: usize) -> Record {
     let mut event = HookEvent::default();
@@ -36,7 +37,7 @@ fn ids(journal: &Journal) -> Vec<String> {
 #[test]
 fn no_line_is_lost_or_split_while_the_file_turns() {
     let state = tempfile::tempdir().unwrap();
-    let journal = Journal::new(state.path()).rotating_at(40_000);
+    let journal = Journal::new(state.path()).with_rotate_size(40_000);
     std::thread::scope(|scope| {
         for writer in 0..8 {
             let journal = &journal;
@@ -59,8 +60,12 @@ fn no_line_is_lost_or_split_while_the_file_turns() {
 #[test]
 fn a_file_that_stays_open_is_let_go_when_others_turn_it() {
     let state = tempfile::tempdir().unwrap();
-    let daemons = [(); 2].map(|()| Journal::new(state.path()).rotating_at(40_000).kept_open());
-    let run = Journal::new(state.path()).rotating_at(40_000);
+    let daemons = [(); 2].map(|()| {
+        Journal::new(state.path())
+            .with_rotate_size(40_000)
+            .keep_open()
+    });
+    let run = Journal::new(state.path()).with_rotate_size(40_000);
     let all: Vec<_> = daemons.iter().chain([&run]).collect();
     std::thread::scope(|scope| {
         for (writer, journal) in all.iter().cycle().take(9).enumerate() {

@@ -1,29 +1,28 @@
-//! Reading the journal: which files there are, and whole lines from a position on.
+//! Reads the journal: lists its files, and reads whole lines from a position on.
 //!
-//! A file is known by its inode and its first line: rotation renames it without
+//! A file is identified by its inode and its first line: rotation renames it without
 //! changing either, and a new file that takes over an old inode begins with another
 //! record. A line without its line feed is still being written and is left alone.
-//! A name may lead to another file a moment later, so a file is read by the handle
-//! that it was recognised by.
+//! A name may lead to another file a moment later, so a file is read through the
+//! handle by which it was identified.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::backend::Mark;
 use crate::error::{Result, StoreError};
-use crate::query::Ingested;
+use crate::query::IngestCounts;
 use crate::row::EventRow;
-use crate::store::Store;
+use crate::store::{JournalPosition, Store};
 
-pub const CURRENT: &str = "events.jsonl";
-const ROTATED_PREFIX: &str = "events-";
-const SUFFIX: &str = ".jsonl";
-const LINE_MAX: u64 = 32 * 1024 * 1024;
-const FIRST_LINE_MAX: u64 = 4096;
+const CURRENT_FILE_NAME: &str = "events.jsonl";
+const ROTATED_FILE_NAME_PREFIX: &str = "events-";
+const FILE_NAME_SUFFIX: &str = ".jsonl";
+const MAX_LINE_BYTES: u64 = 32 * 1024 * 1024;
+const MAX_FIRST_LINE_BYTES: u64 = 4096;
 
-/// How much is taken at once.
+/// The size of one batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub lines: usize,
@@ -42,8 +41,8 @@ impl Default for BatchLimit {
 /// One file of the journal, open.
 #[derive(Debug)]
 pub struct JournalFile {
-    /// Where it was found.
-    pub path: PathBuf,
+    path: PathBuf,
+    /// Identifies the file, whatever its name.
     pub key: String,
     pub len: u64,
     file: File,
@@ -51,12 +50,20 @@ pub struct JournalFile {
 
 /// Whole lines of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineBatch {
     pub lines: Vec<String>,
-    /// Lines that are too long, or no UTF-8.
+    /// Lines that are too long or not UTF-8.
     pub refused: u64,
     /// Where the next batch begins.
     pub end: u64,
+}
+
+impl LineBatch {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = EventRow> {
+        self.lines
+            .iter()
+            .filter_map(|line| EventRow::from_line(line))
+    }
 }
 
 /// The files of a journal, rotated ones first, in the order they were written.
@@ -65,8 +72,8 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
         path: dir.to_owned(),
         source,
     };
-    // Before the list is made: when it is renamed meanwhile, the list has it.
-    let current = JournalFile::open(dir.join(CURRENT))?;
+    // Opened before listing: if it is renamed meanwhile, the list contains it.
+    let current = JournalFile::open(dir.join(CURRENT_FILE_NAME))?;
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -76,8 +83,8 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
     for entry in entries {
         let name = entry.map_err(failed)?.file_name();
         if let Some(name) = name.to_str()
-            && name.starts_with(ROTATED_PREFIX)
-            && name.ends_with(SUFFIX)
+            && name.starts_with(ROTATED_FILE_NAME_PREFIX)
+            && name.ends_with(FILE_NAME_SUFFIX)
         {
             names.push(name.to_owned());
         }
@@ -94,7 +101,7 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
 }
 
 impl JournalFile {
-    /// `None` while there is no whole line yet, and when it is gone.
+    /// `None` while it has no whole line yet, and when it was deleted.
     fn open(path: PathBuf) -> Result<Option<Self>> {
         Self::identify(&path).or_else(|source| match source.kind() {
             io::ErrorKind::NotFound => Ok(None),
@@ -107,9 +114,9 @@ impl JournalFile {
         let metadata = file.metadata()?;
         let mut first = Vec::new();
         BufReader::new(&file)
-            .take(FIRST_LINE_MAX)
+            .take(MAX_FIRST_LINE_BYTES)
             .read_until(b'\n', &mut first)?;
-        if first.last() != Some(&b'\n') && (first.len() as u64) < FIRST_LINE_MAX {
+        if first.last() != Some(&b'\n') && (first.len() as u64) < MAX_FIRST_LINE_BYTES {
             return Ok(None);
         }
         Ok(Some(Self {
@@ -121,8 +128,8 @@ impl JournalFile {
     }
 
     /// Whole lines from `from` on.
-    pub fn read(&self, from: u64, limit: BatchLimit) -> Result<Lines> {
-        read(&self.file, from, limit).map_err(|source| StoreError::Journal {
+    pub fn read_lines(&self, from: u64, limit: BatchLimit) -> Result<LineBatch> {
+        read_lines(&self.file, from, limit).map_err(|source| StoreError::Journal {
             path: self.path.clone(),
             source,
         })
@@ -147,16 +154,18 @@ fn inode(_: &std::fs::Metadata) -> String {
     "-".to_owned()
 }
 
-fn read(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<Lines> {
+fn read_lines(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<LineBatch> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = BufReader::with_capacity(256 * 1024, file);
-    let mut batch = Lines {
+    let mut batch = LineBatch {
         end: from,
-        ..Lines::default()
+        ..LineBatch::default()
     };
     while batch.lines.len() < limit.lines && batch.end - from < limit.bytes {
         let mut line = Vec::new();
-        let mut size = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line)? as u64;
+        let mut size = (&mut reader)
+            .take(MAX_LINE_BYTES)
+            .read_until(b'\n', &mut line)? as u64;
         if line.last() == Some(&b'\n') {
             line.pop();
             match String::from_utf8(line) {
@@ -164,7 +173,7 @@ fn read(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<Lines> {
                 Ok(text) => batch.lines.push(text),
                 Err(_) => batch.refused += 1,
             }
-        } else if size < LINE_MAX {
+        } else if size < MAX_LINE_BYTES {
             break;
         } else {
             let Some(rest) = skip_line(&mut reader)? else {
@@ -178,7 +187,7 @@ fn read(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<Lines> {
     Ok(batch)
 }
 
-/// Bytes up to and with the next line feed; `None` when there is none yet.
+/// The number of bytes to the next line feed, inclusive; `None` when there is none yet.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut skipped = 0;
     loop {
@@ -198,23 +207,23 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<Option<u64>> {
     }
 }
 
-/// Carries a journal into a store, and remembers there how far it came.
+/// Imports a journal into a store, which also keeps the position in each file.
 #[derive(Debug)]
-pub struct Tail {
+pub struct JournalImporter {
     dir: PathBuf,
     source: String,
     limit: BatchLimit,
-    known: HashMap<String, u64>,
+    positions: HashMap<String, u64>,
 }
 
-impl Tail {
-    /// `source` names this journal among all that go into the same store.
+impl JournalImporter {
+    /// `source` identifies this journal among all that are imported into the same store.
     pub fn new(dir: impl Into<PathBuf>, source: impl Into<String>) -> Self {
         Self {
             dir: dir.into(),
             source: source.into(),
             limit: BatchLimit::default(),
-            known: HashMap::new(),
+            positions: HashMap::new(),
         }
     }
 
@@ -223,22 +232,26 @@ impl Tail {
         self
     }
 
-    /// Takes everything that is there now.
-    pub fn pump(&mut self, store: &dyn Store) -> Result<Ingested> {
-        Ok(self.pump_some(store, usize::MAX)?.0)
+    /// Imports everything that the journal contains now.
+    pub fn import_all(&mut self, store: &dyn Store) -> Result<IngestCounts> {
+        Ok(self.import_batches(store, usize::MAX)?.0)
     }
 
-    /// Takes so many batches; says how many bytes of what is there now are left.
-    pub fn pump_some(&mut self, store: &dyn Store, mut batches: usize) -> Result<(Ingested, u64)> {
-        let mut done = Ingested::default();
+    /// Imports at most this many batches; also returns the number of bytes that are left.
+    pub fn import_batches(
+        &mut self,
+        store: &dyn Store,
+        mut batches: usize,
+    ) -> Result<(IngestCounts, u64)> {
+        let mut done = IngestCounts::default();
         let mut left = 0;
         let files = files(&self.dir)?;
-        self.known
+        self.positions
             .retain(|key, _| files.iter().any(|file| file.key == *key));
         for file in files {
-            let mut pos = match self.known.get(&file.key) {
+            let mut pos = match self.positions.get(&file.key) {
                 Some(pos) => *pos,
-                None => store.position(&self.source, &file.key)?,
+                None => store.journal_position(&self.source, &file.key)?,
             };
             while pos < file.len {
                 if batches == 0 {
@@ -246,25 +259,21 @@ impl Tail {
                     break;
                 }
                 batches -= 1;
-                let batch = file.read(pos, self.limit)?;
+                let batch = file.read_lines(pos, self.limit)?;
                 if batch.end == pos {
                     break;
                 }
-                let rows: Vec<_> = batch
-                    .lines
-                    .iter()
-                    .filter_map(|line| EventRow::from_line(line))
-                    .collect();
-                let mark = Mark {
+                let rows: Vec<_> = batch.rows().collect();
+                let position = JournalPosition {
                     source: self.source.clone(),
                     file: file.key.clone(),
                     pos: batch.end,
                 };
-                done += store.insert(&rows, Some(&mark))?;
+                done += store.insert(&rows, Some(&position))?;
                 done.refused += batch.refused + (batch.lines.len() - rows.len()) as u64;
                 pos = batch.end;
             }
-            self.known.insert(file.key, pos);
+            self.positions.insert(file.key, pos);
         }
         Ok((done, left))
     }
@@ -278,12 +287,14 @@ mod tests {
     fn a_file_that_is_renamed_while_it_is_read_stays_the_same() -> std::io::Result<()> {
         let list = |dir: &Path| files(dir).map_err(io::Error::other);
         let dir = tempfile::tempdir()?;
-        let current = dir.path().join(CURRENT);
+        let current = dir.path().join(CURRENT_FILE_NAME);
         std::fs::write(&current, "old 1\nold 2\n")?;
         let found = list(dir.path())?;
         std::fs::rename(&current, dir.path().join("events-1.jsonl"))?;
         std::fs::write(&current, "new 1\nnew 2\n")?;
-        let read = found.iter().map(|file| file.read(6, BatchLimit::default()));
+        let read = found
+            .iter()
+            .map(|file| file.read_lines(6, BatchLimit::default()));
         let lines: Vec<String> = read
             .flat_map(|read| read.unwrap_or_default().lines)
             .collect();

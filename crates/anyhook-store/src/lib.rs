@@ -1,11 +1,12 @@
 //! The record of what agents did.
 //!
 //! Owns the way from journal lines (and OpenHook envelopes) into a database, and
-//! the questions that the daemon and the command line ask of it. Two databases
-//! stand behind one seam, [`Store`]: an embedded SQLite file, and PostgreSQL for
-//! several daemons. Knows no agent, runs no hook, prints nothing.
+//! the queries of the daemon and the command line. Two databases implement one
+//! trait, [`Store`]: an embedded SQLite file, and PostgreSQL for several daemons.
+//! Knows no agent, runs no hook, prints nothing.
 
-mod backend;
+#![deny(clippy::disallowed_methods)]
+
 mod error;
 pub mod journal;
 pub mod openhook;
@@ -16,17 +17,19 @@ pub mod scan;
 mod sql;
 mod sqlite;
 mod stats;
+mod stats_counter;
 mod store;
-mod tally;
 
-pub use backend::{Mark, Wake, Watch};
 pub use error::{Result, StoreError};
 pub use postgres::PostgresStore;
 pub use query::{
-    AgentStats, Bucket, Count, Cursor, EventDetail, EventFilter, EventSummary, HookStats, Ingested,
-    Latency, OverTime, PAGE_DEFAULT, PAGE_MAX, Page, PageQuery, Retention, SessionDetail,
-    SessionSummary, Stats,
+    AgentStats, DEFAULT_PAGE_SIZE, EventDetail, EventFilter, EventSummary, HookStats, IngestCounts,
+    Latency, MAX_PAGE_SIZE, NameCount, Page, PageCursor, PageQuery, Retention, SessionDetail,
+    SessionSummary, Stats, TimeBucket, Timeline,
 };
-pub use row::{EventRow, RunRow, micros, moment, rfc3339, seconds, unified_type};
+pub use row::{
+    EventRow, RunRow, parse_duration_seconds, parse_micros, parse_time_or_age, rfc3339_micros,
+};
+pub use sql::{ResultRow, SqlDialect, Statement};
 pub use sqlite::SqliteStore;
-pub use store::{Store, open};
+pub use store::{JournalPosition, Store, WakeFn, WatchGuard, open};

@@ -4,28 +4,38 @@
 //! becomes visible in order: a stream that has read up to 10 never misses a 9
 //! that was committed later.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anyhook_util::sync::lock;
 use postgres::config::SslMode;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls, Row};
+use postgres::{Client, Config, NoTls, Row, Transaction};
+use rusqlite::types::Value as SqlValue;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::backend::{Backend, Mark, Wake, Watch};
 use crate::error::{Result, StoreError};
-use crate::query::Ingested;
+use crate::query::IngestCounts;
 use crate::row::EventRow;
-use crate::sql::{Arg, Cell, Cells, Dialect, Statement};
+use crate::sql::{
+    ColumnReader, EVENT_COLUMNS, ResultRow, SqlDialect, Statement, event_column_names,
+};
+use crate::store::{JournalPosition, Store, WakeFn, WatchGuard};
 
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/postgres/001.sql")];
-const CHANNEL: &str = "anyhook_events";
-/// Any constant will do; this one spells "anyhook".
-const WRITER_LOCK: i64 = 0x0061_6e79_686f_6f6b;
-const IDLE_CLIENTS: usize = 8;
-const CONNECT: Duration = Duration::from_secs(10);
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/postgres/001.sql"),
+    include_str!("../migrations/postgres/002.sql"),
+];
+const NOTIFY_CHANNEL: &str = "anyhook_events";
+/// The key of an advisory lock: "anyhook" in ASCII.
+const WRITER_LOCK_KEY: i64 = 0x0061_6e79_686f_6f6b;
+const MAX_IDLE_CLIENTS: usize = 8;
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct PostgresStore {
     connector: Arc<Connector>,
@@ -51,7 +61,7 @@ impl PostgresStore {
     /// a certificate that this machine trusts; any other mode means none.
     pub fn open(mut config: Config) -> Result<Self> {
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
+            config.connect_timeout(CONNECT_TIMEOUT);
         }
         if config.get_application_name().is_none() {
             config.application_name("anyhook");
@@ -68,52 +78,44 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Everything that is done through here may be done twice: when the server went
-    /// away in the middle, a second connection tries once more.
+    /// Runs `work`, a second time on a new connection if the server closed the first one:
+    /// `work` must be safe to repeat.
     fn with_client<T>(&self, mut work: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
-        let idle = self.clients().pop();
+        let idle = lock(&self.idle).pop();
         if let Some(mut client) = idle {
             let done = work(&mut client);
-            if !client.is_closed() {
-                self.give_back(client);
+            let is_closed = client.is_closed();
+            self.put_back(client);
+            if done.is_ok() || !is_closed {
                 return done;
             }
-            if done.is_ok() {
-                return done;
-            }
-            self.clients().clear();
+            lock(&self.idle).clear();
         }
         let mut client = self.connector.connect()?;
         let done = work(&mut client);
-        if !client.is_closed() {
-            self.give_back(client);
-        }
+        self.put_back(client);
         done
     }
 
-    fn clients(&self) -> std::sync::MutexGuard<'_, Vec<Client>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give_back(&self, client: Client) {
-        let mut idle = self.clients();
-        if idle.len() < IDLE_CLIENTS {
+    fn put_back(&self, client: Client) {
+        let mut idle = lock(&self.idle);
+        if !client.is_closed() && idle.len() < MAX_IDLE_CLIENTS {
             idle.push(client);
         }
     }
 }
 
-impl Backend for PostgresStore {
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
+impl Store for PostgresStore {
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Postgres
     }
 
-    fn select(&self, statement: &Statement) -> Result<Vec<Cells>> {
+    fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
         self.with_client(|client| {
             client
                 .query(&statement.sql, &arguments(statement))?
                 .iter()
-                .map(cells)
+                .map(result_row)
                 .collect()
         })
     }
@@ -122,32 +124,38 @@ impl Backend for PostgresStore {
         self.with_client(|client| Ok(client.execute(&statement.sql, &arguments(statement))?))
     }
 
-    fn insert(&self, rows: &[EventRow], mark: Option<&Mark>) -> Result<Ingested> {
-        self.with_client(|client| insert(client, rows, mark))
+    fn insert(
+        &self,
+        rows: &[EventRow],
+        position: Option<&JournalPosition>,
+    ) -> Result<IngestCounts> {
+        self.with_client(|client| insert(client, rows, position))
     }
 
-    fn watch(&self, wake: Wake) -> Result<Watch> {
+    fn watch(&self, wake: WakeFn) -> Result<WatchGuard> {
         let connector = self.connector.clone();
         let mut client = listen(&connector)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let stop = over.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
         std::thread::Builder::new()
             .name("anyhook-listen".to_owned())
             .spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    if hear(&mut client, &wake, &over).is_ok() {
+                while !stopped.load(Ordering::Relaxed) {
+                    if wait_for_notifications(&mut client, &wake, &stopped).is_ok() {
                         continue;
                     }
-                    std::thread::sleep(Duration::from_secs(1));
-                    if let Ok(again) = listen(&connector) {
-                        client = again;
-                        // Whatever was said in between was not heard.
+                    std::thread::sleep(RECONNECT_DELAY);
+                    if let Ok(reconnected) = listen(&connector) {
+                        client = reconnected;
+                        // Notifications may have been missed in between.
                         wake();
                     }
                 }
             })
             .map_err(|_| StoreError::Shape("a thread to listen in"))?;
-        Ok(Watch(Box::new(move || stop.store(true, Ordering::Relaxed))))
+        Ok(WatchGuard(Box::new(move || {
+            stop.store(true, Ordering::Relaxed);
+        })))
     }
 
     fn shrink(&self) -> Result<()> {
@@ -158,17 +166,17 @@ impl Backend for PostgresStore {
 
 fn listen(connector: &Connector) -> Result<Client> {
     let mut client = connector.connect()?;
-    client.batch_execute(&format!("LISTEN {CHANNEL}"))?;
+    client.batch_execute(&format!("LISTEN {NOTIFY_CHANNEL}"))?;
     Ok(client)
 }
 
-fn hear(client: &mut Client, wake: &Wake, over: &AtomicBool) -> Result<()> {
+fn wait_for_notifications(client: &mut Client, wake: &WakeFn, stopped: &AtomicBool) -> Result<()> {
     {
         let mut notifications = client.notifications();
-        let mut waiting = notifications.timeout_iter(Duration::from_millis(500));
+        let mut waiting = notifications.timeout_iter(STOP_POLL_INTERVAL);
         while waiting.next()?.is_some() {
             wake();
-            if over.load(Ordering::Relaxed) {
+            if stopped.load(Ordering::Relaxed) {
                 return Ok(());
             }
         }
@@ -179,97 +187,88 @@ fn hear(client: &mut Client, wake: &Wake, over: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-fn insert(client: &mut Client, rows: &[EventRow], mark: Option<&Mark>) -> Result<Ingested> {
+fn insert(
+    client: &mut Client,
+    rows: &[EventRow],
+    position: Option<&JournalPosition>,
+) -> Result<IngestCounts> {
     let mut transaction = client.transaction()?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK])?;
-    let mut done = Ingested::default();
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK_KEY])?;
+    let mut done = IngestCounts::default();
     if !rows.is_empty() {
-        let fresh = insert_events(&mut transaction, rows)?;
-        done.new = fresh.len() as u64;
+        let inserted = insert_events(&mut transaction, rows)?;
+        done.new = inserted.len() as u64;
         done.duplicate = rows.len() as u64 - done.new;
-        insert_runs(&mut transaction, rows, &fresh)?;
+        insert_runs(&mut transaction, rows, &inserted)?;
         if done.new > 0 {
-            transaction.execute("SELECT pg_notify($1, '')", &[&CHANNEL])?;
+            transaction.execute("SELECT pg_notify($1, '')", &[&NOTIFY_CHANNEL])?;
         }
     }
-    if let Some(mark) = mark {
-        let pos = i64::try_from(mark.pos).unwrap_or(i64::MAX);
+    if let Some(position) = position {
+        let pos = i64::try_from(position.pos).unwrap_or(i64::MAX);
         transaction.execute(
             "INSERT INTO anyhook_files (source, file, pos) VALUES ($1, $2, $3) \
              ON CONFLICT (source, file) DO UPDATE SET pos = GREATEST(anyhook_files.pos, excluded.pos)",
-            &[&mark.source, &mark.file, &pos],
+            &[&position.source, &position.file, &pos],
         )?;
     }
     transaction.commit()?;
     Ok(done)
 }
 
-/// `seq` by `id` of the rows that were not known.
+/// `seq` by `id` of the rows that were inserted.
 fn insert_events(
-    transaction: &mut postgres::Transaction<'_>,
+    transaction: &mut Transaction<'_>,
     rows: &[EventRow],
-) -> Result<std::collections::HashMap<String, i64>> {
-    type Texts<'a> = Vec<Option<&'a str>>;
-    let texts = |part: fn(&EventRow) -> &str| -> Texts<'_> {
-        rows.iter().map(|row| Some(part(row))).collect()
-    };
-    let optional = |part: fn(&EventRow) -> &Option<String>| -> Texts<'_> {
-        rows.iter().map(|row| part(row).as_deref()).collect()
-    };
-    let ints =
-        |part: fn(&EventRow) -> i64| -> Vec<i64> { rows.iter().map(part).collect::<Vec<_>>() };
-    let durations: Vec<f64> = rows.iter().map(|row| row.duration_ms).collect();
-    let found = transaction.query(
-        "INSERT INTO anyhook_events (id, time_us, kind, agent, event, type, native_event, session_id, \
-         machine, cwd, tool, detail, decision, reason, duration_ms, hooks, bytes, text, body) \
-         SELECT * FROM UNNEST($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], \
-         $7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], \
-         $15::float8[], $16::bigint[], $17::bigint[], $18::text[], $19::text[]) \
+) -> Result<HashMap<String, i64>> {
+    let mut parameters = Vec::new();
+    let mut arrays: Vec<Box<dyn ToSql + Sync + '_>> = Vec::new();
+    for (number, (_, column)) in (1..).zip(&EVENT_COLUMNS) {
+        let (sql_type, array): (_, Box<dyn ToSql + Sync + '_>) = match column {
+            ColumnReader::Text(read) => ("text", Box::new(read_column(rows, read))),
+            ColumnReader::Int(read) => ("bigint", Box::new(read_column(rows, read))),
+            ColumnReader::Real(read) => ("float8", Box::new(read_column(rows, read))),
+        };
+        parameters.push(format!("${number}::{sql_type}[]"));
+        arrays.push(array);
+    }
+    let arrays: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| &**array as _).collect();
+    let sql = format!(
+        "INSERT INTO anyhook_events ({}) SELECT * FROM UNNEST({}) \
          ON CONFLICT (id) DO NOTHING RETURNING id, seq",
-        &[
-            &texts(|row| &row.id),
-            &ints(|row| row.time_us),
-            &texts(|row| &row.kind),
-            &texts(|row| &row.agent),
-            &texts(|row| &row.event),
-            &texts(|row| &row.unified),
-            &optional(|row| &row.native_event),
-            &optional(|row| &row.session_id),
-            &optional(|row| &row.machine),
-            &optional(|row| &row.cwd),
-            &optional(|row| &row.tool),
-            &optional(|row| &row.detail),
-            &optional(|row| &row.decision),
-            &optional(|row| &row.reason),
-            &durations,
-            &ints(|row| i64::try_from(row.runs.len()).unwrap_or(i64::MAX)),
-            &ints(EventRow::bytes),
-            &texts(|row| &row.text),
-            &texts(|row| &row.body),
-        ],
-    )?;
-    found
+        event_column_names(),
+        parameters.join(", ")
+    );
+    let inserted = transaction.query(&sql, &arrays)?;
+    inserted
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect()
 }
 
+fn read_column<'a, T>(rows: &'a [EventRow], read: impl Fn(&'a EventRow) -> T) -> Vec<T> {
+    rows.iter().map(read).collect()
+}
+
 fn insert_runs(
-    transaction: &mut postgres::Transaction<'_>,
+    transaction: &mut Transaction<'_>,
     rows: &[EventRow],
-    fresh: &std::collections::HashMap<String, i64>,
+    inserted: &HashMap<String, i64>,
 ) -> Result<()> {
-    let mut taken = std::collections::HashSet::new();
-    let (mut seqs, mut places, mut durations) = (Vec::new(), Vec::new(), Vec::new());
+    let mut done = HashSet::new();
+    let (mut seqs, mut positions, mut durations) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hooks, mut manifests, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
-        // One id may stand twice in a batch.
-        let Some(seq) = fresh.get(&row.id).filter(|seq| taken.insert(**seq)) else {
+        // A batch may contain an id twice.
+        let Some(seq) = inserted
+            .get(&row.summary.id)
+            .filter(|seq| done.insert(**seq))
+        else {
             continue;
         };
         for (pos, run) in (0_i64..).zip(&row.runs) {
             seqs.push(*seq);
-            places.push(pos);
+            positions.push(pos);
             hooks.push(run.hook.as_str());
             manifests.push(run.manifest.as_str());
             outcomes.push(run.outcome.as_str());
@@ -282,7 +281,7 @@ fn insert_runs(
     transaction.execute(
         "INSERT INTO anyhook_runs (seq, pos, hook, manifest, outcome, duration_ms) \
          SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[])",
-        &[&seqs, &places, &hooks, &manifests, &outcomes, &durations],
+        &[&seqs, &positions, &hooks, &manifests, &outcomes, &durations],
     )?;
     Ok(())
 }
@@ -291,7 +290,7 @@ fn migrate(client: &mut Client) -> Result<()> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let mut transaction = client.transaction()?;
     // Two daemons may start at the same moment.
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK])?;
+    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK_KEY])?;
     transaction
         .batch_execute("CREATE TABLE IF NOT EXISTS anyhook_schema (version BIGINT NOT NULL)")?;
     let found: i64 = transaction
@@ -335,29 +334,32 @@ fn arguments(statement: &Statement) -> Vec<&(dyn ToSql + Sync)> {
     statement
         .args
         .iter()
-        .map(|arg| match arg {
-            Arg::Int(number) => number as &(dyn ToSql + Sync),
-            Arg::Text(text) => text,
+        .map(|value| match value {
+            SqlValue::Null => &None::<String> as &(dyn ToSql + Sync),
+            SqlValue::Integer(number) => number,
+            SqlValue::Real(number) => number,
+            SqlValue::Text(text) => text,
+            SqlValue::Blob(bytes) => bytes,
         })
         .collect()
 }
 
-fn cells(row: &Row) -> Result<Cells> {
-    let cells = row
-        .columns()
-        .iter()
-        .enumerate()
-        .map(|(number, column)| {
-            let cell = match *column.type_() {
-                Type::INT8 => row.try_get::<_, Option<i64>>(number)?.map(Cell::Int),
-                Type::INT4 => row
-                    .try_get::<_, Option<i32>>(number)?
-                    .map(|value| Cell::Int(i64::from(value))),
-                Type::FLOAT8 => row.try_get::<_, Option<f64>>(number)?.map(Cell::Real),
-                _ => row.try_get::<_, Option<String>>(number)?.map(Cell::Text),
-            };
-            Ok(cell.unwrap_or(Cell::Null))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    Ok(Cells::new(cells))
+fn result_row(row: &Row) -> Result<ResultRow> {
+    let columns = row.columns().iter().enumerate();
+    let values = columns.map(|(number, column)| {
+        let value = match *column.type_() {
+            Type::INT8 => row
+                .try_get::<_, Option<i64>>(number)?
+                .map(SqlValue::Integer),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(number)?
+                .map(|value| SqlValue::Integer(value.into())),
+            Type::FLOAT8 => row.try_get::<_, Option<f64>>(number)?.map(SqlValue::Real),
+            _ => row
+                .try_get::<_, Option<String>>(number)?
+                .map(SqlValue::Text),
+        };
+        Ok(value.unwrap_or(SqlValue::Null))
+    });
+    Ok(ResultRow::new(values.collect::<Result<_>>()?))
 }

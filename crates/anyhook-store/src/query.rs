@@ -1,103 +1,116 @@
-//! What can be asked of the store, and what it answers.
+//! Queries of the store, and their results.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Result, StoreError};
-use crate::row::{EventRow, fold};
+use crate::row::{EventRow, lowercase};
 
-pub const PAGE_DEFAULT: usize = 100;
-pub const PAGE_MAX: usize = 1000;
+pub const DEFAULT_PAGE_SIZE: usize = 100;
+pub const MAX_PAGE_SIZE: usize = 1000;
 
-/// Which events. Absent fields do not narrow.
+/// Which events to include. Absent fields do not narrow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventFilter {
     pub agent: Option<String>,
     pub session: Option<String>,
     /// Canonical, unified or native name.
     pub event: Option<String>,
-    /// `allow`, `ask`, `deny`, or `none` for events that nobody decided.
+    /// `allow`, `ask`, `deny`, or `none` for events without a decision.
     pub decision: Option<String>,
     pub tool: Option<String>,
     pub machine: Option<String>,
-    /// Microseconds of the epoch, included.
+    pub user_id: Option<String>,
+    pub project_id: Option<String>,
+    pub workflow_id: Option<String>,
+    /// Microseconds since 1970, inclusive.
     pub since_us: Option<i64>,
-    /// Microseconds of the epoch, not included.
+    /// Microseconds since 1970, exclusive.
     pub until_us: Option<i64>,
-    /// Found anywhere in the event, whatever its case.
+    /// Anywhere in the event, in any case.
     pub text: Option<String>,
 }
 
 impl EventFilter {
-    /// What the databases are asked in SQL.
+    /// The same conditions as [`Statement::filter`](crate::sql::Statement::filter).
     pub fn matches(&self, row: &EventRow) -> bool {
-        let is = |wanted: &Option<String>, has: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| has == Some(wanted))
-        };
-        let named = self.event.as_deref().is_none_or(|event| {
-            row.event == event || row.unified == event || row.native_event.as_deref() == Some(event)
-        });
-        let decided = match self.decision.as_deref() {
-            Some("none") => row.decision.is_none(),
-            Some(decision) => row.decision.as_deref() == Some(decision),
-            None => true,
-        };
-        named
-            && decided
-            && is(&self.agent, Some(&row.agent))
-            && is(&self.session, row.session_id.as_deref())
-            && is(&self.tool, row.tool.as_deref())
-            && is(&self.machine, row.machine.as_deref())
-            && self.since_us.is_none_or(|since| row.time_us >= since)
-            && self.until_us.is_none_or(|until| row.time_us < until)
+        self.matches_summary(&row.summary)
             && self
                 .text
                 .as_deref()
-                .is_none_or(|text| row.text.contains(&fold(text)))
+                .is_none_or(|text| row.text.contains(&lowercase(text)))
+    }
+
+    /// All conditions but the text, which a summary does not have.
+    pub fn matches_summary(&self, summary: &EventSummary) -> bool {
+        let is = |wanted: &Option<String>, actual: Option<&str>| {
+            wanted.as_deref().is_none_or(|it| actual == Some(it))
+        };
+        let names = [
+            Some(summary.event.as_str()),
+            Some(&summary.unified),
+            summary.native_event.as_deref(),
+        ];
+        let decision = match self.decision.as_deref() {
+            Some("none") => summary.decision.is_none(),
+            _ => is(&self.decision, summary.decision.as_deref()),
+        };
+        decision
+            && names.iter().any(|name| is(&self.event, *name))
+            && is(&self.agent, Some(&summary.agent))
+            && is(&self.session, summary.session_id.as_deref())
+            && is(&self.tool, summary.tool.as_deref())
+            && is(&self.machine, summary.machine.as_deref())
+            && is(&self.user_id, summary.user_id.as_deref())
+            && is(&self.project_id, summary.project_id.as_deref())
+            && is(&self.workflow_id, summary.workflow_id.as_deref())
+            && self.since_us.is_none_or(|since| summary.time_us >= since)
+            && self.until_us.is_none_or(|until| summary.time_us < until)
     }
 }
 
-/// A page of something, newest first.
+/// One page of events or sessions, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageQuery {
     pub filter: EventFilter,
-    pub cursor: Option<Cursor>,
-    /// 0 means [`PAGE_DEFAULT`]; never more than [`PAGE_MAX`].
+    pub cursor: Option<PageCursor>,
+    /// 0 means [`DEFAULT_PAGE_SIZE`]; never more than [`MAX_PAGE_SIZE`].
     pub limit: usize,
 }
 
 impl PageQuery {
     pub(crate) fn size(&self) -> usize {
         match self.limit {
-            0 => PAGE_DEFAULT,
-            limit => limit.min(PAGE_MAX),
+            0 => DEFAULT_PAGE_SIZE,
+            limit => limit.min(MAX_PAGE_SIZE),
         }
     }
 }
 
-/// Where the next page begins. Opaque to callers.
+/// The position of the next page. Opaque to callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cursor {
+pub struct PageCursor {
     pub(crate) time_us: i64,
     pub(crate) seq: i64,
 }
 
-impl std::fmt::Display for Cursor {
+impl std::fmt::Display for PageCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.time_us, self.seq)
     }
 }
 
-impl std::str::FromStr for Cursor {
+impl std::str::FromStr for PageCursor {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || StoreError::Cursor(text.chars().take(80).collect());
-        let (time_us, seq) = text.split_once('.').ok_or_else(wrong)?;
-        Ok(Self {
-            time_us: time_us.parse().map_err(|_| wrong())?,
-            seq: seq.parse().map_err(|_| wrong())?,
-        })
+        let parsed = text
+            .split_once('.')
+            .and_then(|(time_us, seq)| Some((time_us.parse().ok()?, seq.parse().ok()?)));
+        match parsed {
+            Some((time_us, seq)) => Ok(Self { time_us, seq }),
+            None => Err(StoreError::Cursor(text.chars().take(80).collect())),
+        }
     }
 }
 
@@ -109,13 +122,15 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
-/// One line of a timeline.
+/// An event as a timeline shows it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventSummary {
-    /// Order of arrival in this store; grows, never reused.
+    /// The order of arrival in this store; grows, never reused. 0: not from a store.
     pub seq: i64,
     pub id: String,
     pub time: String,
+    #[serde(skip)]
+    pub time_us: i64,
     pub kind: String,
     pub agent: String,
     /// Canonical name: `before_tool_execute`.
@@ -130,6 +145,12 @@ pub struct EventSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -140,7 +161,7 @@ pub struct EventSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub duration_ms: f64,
-    /// How many hooks it met.
+    /// The number of hooks that ran or were skipped.
     pub hooks: i64,
 }
 
@@ -172,12 +193,12 @@ pub struct SessionSummary {
 pub struct SessionDetail {
     #[serde(flatten)]
     pub summary: SessionSummary,
-    pub by_tool: Vec<Count>,
-    pub by_event: Vec<Count>,
+    pub by_tool: Vec<NameCount>,
+    pub by_event: Vec<NameCount>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Count {
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct NameCount {
     pub name: String,
     pub count: i64,
     pub denials: i64,
@@ -193,8 +214,8 @@ pub struct Stats {
     pub by_agent: Vec<AgentStats>,
     /// Slowest (p95) first.
     pub by_hook: Vec<HookStats>,
-    pub by_event: Vec<Count>,
-    pub over_time: OverTime,
+    pub by_event: Vec<NameCount>,
+    pub over_time: Timeline,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -205,7 +226,7 @@ pub struct Latency {
     pub max: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AgentStats {
     pub agent: String,
     pub events: i64,
@@ -215,7 +236,7 @@ pub struct AgentStats {
     pub duration_ms: Latency,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct HookStats {
     pub agent: String,
     pub hook: String,
@@ -227,40 +248,40 @@ pub struct HookStats {
     pub duration_ms: Latency,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OverTime {
-    /// Width of one bucket.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Timeline {
+    /// The width of one bucket.
     pub seconds: i64,
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<TimeBucket>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bucket {
+pub struct TimeBucket {
     pub start: String,
     pub events: i64,
     pub denials: i64,
 }
 
-/// What to keep. Absent limits do not delete.
+/// How long events are kept. Absent limits delete nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Events older than this many seconds go.
+    /// Older events are deleted.
     pub max_age_s: Option<u64>,
-    /// The oldest go until the rest weighs no more.
+    /// The oldest events are deleted until the rest is at most this size.
     pub max_bytes: Option<u64>,
 }
 
-/// What became of a batch.
+/// The result of storing a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Ingested {
+pub struct IngestCounts {
     pub new: u64,
-    /// Known already, by id.
+    /// Already stored, by id.
     pub duplicate: u64,
-    /// Not records at all.
+    /// Not records.
     pub refused: u64,
 }
 
-impl std::ops::AddAssign for Ingested {
+impl std::ops::AddAssign for IngestCounts {
     fn add_assign(&mut self, other: Self) {
         self.new += other.new;
         self.duplicate += other.duplicate;

@@ -1,37 +1,27 @@
-//! A record as the store keeps it: the line itself, and the columns that are asked for.
+//! A record as the store keeps it: the journal line, and the columns that queries use.
 //!
 //! Owns the way from [`Record`] to columns. Touches no database.
 
-use anyhook_model::{Record, event::field};
+use anyhook_model::event::field;
+use anyhook_model::{HookRun, Record, registry};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::query::EventSummary;
 
-const ID_LIMIT: usize = 256;
-const NAME_LIMIT: usize = 512;
-const DETAIL_LIMIT: usize = 400;
-const TEXT_LIMIT: usize = 64 * 1024;
+const MAX_ID_BYTES: usize = 256;
+const MAX_NAME_BYTES: usize = 512;
+const MAX_DETAIL_BYTES: usize = 400;
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One event, ready to be inserted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventRow {
-    pub id: String,
-    pub time_us: i64,
-    pub kind: String,
-    pub agent: String,
-    pub event: String,
-    pub unified: String,
-    pub native_event: Option<String>,
-    pub session_id: Option<String>,
-    pub machine: Option<String>,
-    pub cwd: Option<String>,
-    pub tool: Option<String>,
-    pub detail: Option<String>,
-    pub decision: Option<String>,
-    pub reason: Option<String>,
-    pub duration_ms: f64,
+    /// Its `seq` is 0.
+    pub summary: EventSummary,
+    /// Lowercase, for searching.
     pub text: String,
+    /// The record as JSON.
     pub body: String,
     pub runs: Vec<RunRow>,
 }
@@ -45,7 +35,7 @@ pub struct RunRow {
 }
 
 impl EventRow {
-    /// Parses one journal line, keeping it as it is. `None` when it is no record.
+    /// Parses one journal line, keeping it as it is. `None` if it is not a record.
     pub fn from_line(line: &str) -> Option<Self> {
         let record: Record = serde_json::from_str(line).ok()?;
         Self::new(&record, line.to_owned())
@@ -56,37 +46,45 @@ impl EventRow {
     }
 
     fn new(record: &Record, body: String) -> Option<Self> {
-        if record.id.is_empty() || record.id.len() > ID_LIMIT || record.id.contains('\0') {
+        if record.id.is_empty() || record.id.len() > MAX_ID_BYTES || record.id.contains('\0') {
             return None;
         }
         let event = &record.event;
-        let name = |text: &str| clean(text, NAME_LIMIT);
+        let name = |text: &str| cleaned(text, MAX_NAME_BYTES);
         let optional = |text: Option<&str>| {
             text.filter(|text| !text.is_empty())
-                .map(|text| clean(text, NAME_LIMIT))
+                .map(|text| cleaned(text, MAX_NAME_BYTES))
         };
         let mut text = String::new();
-        collect_text(record, &mut text);
-        Some(Self {
+        collect_search_text(record, &mut text);
+        let time_us =
+            parse_micros(&record.time).unwrap_or_else(|| Timestamp::now().as_microsecond());
+        let reason = record.response.reason.as_deref();
+        let summary = EventSummary {
+            seq: 0,
             id: record.id.clone(),
-            time_us: micros(&record.time).unwrap_or_else(|| Timestamp::now().as_microsecond()),
-            kind: snake(&record.kind),
+            time: rfc3339_micros(time_us),
+            time_us,
+            kind: serialized_name(&record.kind),
             agent: name(&record.agent),
             event: name(&event.event),
-            unified: name(&unified_type(&event.event, &event.native_event)),
+            unified: name(&unified_event_type(&event.event, &event.native_event)),
             native_event: optional(Some(&event.native_event)),
             session_id: optional(event.session_id.as_deref()),
             machine: optional(event.machine_id.as_deref()),
+            user_id: optional(event.user_id.as_deref()),
+            project_id: optional(event.project_id.as_deref()),
+            workflow_id: optional(event.workflow_id.as_deref()),
             cwd: optional(event.cwd.as_deref()),
             tool: optional(event.tool_name()),
-            detail: detail(record).map(|text| clean(&text, DETAIL_LIMIT)),
+            detail: event_detail(record).map(|text| cleaned(&text, MAX_DETAIL_BYTES)),
             decision: record.decision.map(|decision| decision.as_str().to_owned()),
-            reason: record
-                .response
-                .reason
-                .as_deref()
-                .map(|text| clean(text, DETAIL_LIMIT)),
-            duration_ms: finite(record.duration_ms),
+            reason: reason.map(|text| cleaned(text, MAX_DETAIL_BYTES)),
+            duration_ms: finite_or_zero(record.duration_ms),
+            hooks: saturating_i64(record.hooks.len()),
+        };
+        Some(Self {
+            summary,
             text,
             body,
             runs: record
@@ -95,63 +93,53 @@ impl EventRow {
                 .map(|run| RunRow {
                     hook: name(&run.hook),
                     manifest: name(&run.manifest),
-                    outcome: snake(&run.outcome),
-                    duration_ms: finite(run.duration_ms),
+                    outcome: outcome_name(run),
+                    duration_ms: finite_or_zero(run.duration_ms),
                 })
                 .collect(),
         })
     }
 
-    /// As a timeline shows it.
-    pub fn summary(&self, seq: i64) -> EventSummary {
-        EventSummary {
-            seq,
-            id: self.id.clone(),
-            time: rfc3339(self.time_us),
-            kind: self.kind.clone(),
-            agent: self.agent.clone(),
-            event: self.event.clone(),
-            unified: self.unified.clone(),
-            native_event: self.native_event.clone(),
-            session_id: self.session_id.clone(),
-            machine: self.machine.clone(),
-            cwd: self.cwd.clone(),
-            tool: self.tool.clone(),
-            detail: self.detail.clone(),
-            decision: self.decision.clone(),
-            reason: self.reason.clone(),
-            duration_ms: self.duration_ms,
-            hooks: i64::try_from(self.runs.len()).unwrap_or(i64::MAX),
-        }
-    }
-
-    /// What this row weighs, for retention by size.
+    /// The size of this row, for retention by size.
     pub fn bytes(&self) -> i64 {
-        const ROW: usize = 256;
-        const RUN: usize = 96;
-        i64::try_from(self.body.len() + self.text.len() + ROW + RUN * self.runs.len())
-            .unwrap_or(i64::MAX)
+        const ROW_OVERHEAD_BYTES: usize = 256;
+        const RUN_OVERHEAD_BYTES: usize = 96;
+        let overhead = ROW_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES * self.runs.len();
+        saturating_i64(self.body.len() + self.text.len() + overhead)
     }
 }
 
-/// RFC 3339 to microseconds of the epoch.
-pub fn micros(text: &str) -> Option<i64> {
+/// An outcome without effect does not count as that outcome: `would_deny`.
+fn outcome_name(run: &HookRun) -> String {
+    let outcome = serialized_name(&run.outcome);
+    match run.without_effect {
+        Some(_) => format!("would_{outcome}"),
+        None => outcome,
+    }
+}
+
+pub(crate) fn saturating_i64(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// RFC 3339 to microseconds since 1970.
+pub fn parse_micros(text: &str) -> Option<i64> {
     text.parse::<Timestamp>()
         .ok()
         .map(Timestamp::as_microsecond)
 }
 
-/// A date and time, or how long ago (`90s`, `15m`, `2h`, `7d`, `4w`), in microseconds of the epoch.
-pub fn moment(text: &str) -> Option<i64> {
-    if let Some(time) = micros(text) {
+/// A date and time, or an age (`90s`, `15m`, `2h`, `7d`, `4w`), in microseconds since 1970.
+pub fn parse_time_or_age(text: &str) -> Option<i64> {
+    if let Some(time) = parse_micros(text) {
         return Some(time);
     }
-    let back = seconds(text)?.checked_mul(1_000_000)?;
+    let back = parse_duration_seconds(text)?.checked_mul(1_000_000)?;
     Timestamp::now().as_microsecond().checked_sub(back)
 }
 
-/// A length of time: `90s`, `15m`, `2h`, `7d`, `4w`.
-pub fn seconds(text: &str) -> Option<i64> {
+/// The seconds of a duration: `90s`, `15m`, `2h`, `7d`, `4w`.
+pub fn parse_duration_seconds(text: &str) -> Option<i64> {
     let unit = text.chars().last()?;
     let each = match unit {
         's' => 1,
@@ -165,30 +153,30 @@ pub fn seconds(text: &str) -> Option<i64> {
     count.checked_mul(each).filter(|length| *length >= 0)
 }
 
-pub fn rfc3339(time_us: i64) -> String {
+pub fn rfc3339_micros(time_us: i64) -> String {
     Timestamp::from_microsecond(time_us)
         .map(|time| time.to_string())
         .unwrap_or_default()
 }
 
-/// The daemon seed's name of an event: `BEFORE_TOOL`, `SESSION_START`, ...
+/// An event's type in the unified event model: `BEFORE_TOOL`, `SESSION_START`, ...
 ///
-/// Its table has two names for the end of a turn, told apart by who calls.
-pub fn unified_type(event: &str, native_event: &str) -> String {
-    let fixed = match event {
-        "before_prompt" => "BEFORE_AGENT",
-        "agent_stop" if matches!(native_event, "AfterAgent" | "turn/completed") => "AFTER_AGENT",
-        "agent_stop" => "STOP",
-        "before_tool_execute" => "BEFORE_TOOL",
-        "after_tool_execute" => "AFTER_TOOL",
-        "before_compact" => "PRE_COMPACT",
-        other => return other.to_uppercase(),
-    };
-    fixed.to_owned()
+/// That model has two types for the end of a turn; the agent's own event decides. It has
+/// one for the end of a tool, whether that succeeded or not.
+fn unified_event_type(event: &str, native_event: &str) -> String {
+    if event == "agent_stop" && matches!(native_event, "AfterAgent" | "turn/completed") {
+        return "AFTER_AGENT".to_owned();
+    }
+    if matches!(event, "after_tool_failure" | "tool_use_failure") {
+        return "AFTER_TOOL".to_owned();
+    }
+    registry::event(event)
+        .and_then(|known| known.unified)
+        .map_or_else(|| event.to_uppercase(), str::to_owned)
 }
 
-/// What a reader of the timeline wants to see beside the tool's name.
-fn detail(record: &Record) -> Option<String> {
+/// What a timeline shows next to the tool's name.
+fn event_detail(record: &Record) -> Option<String> {
     let event = &record.event;
     if let Some(input) = event.tool_input() {
         for key in ["command", "path", "url", "query", "pattern", "prompt"] {
@@ -214,8 +202,8 @@ fn detail(record: &Record) -> Option<String> {
     .or_else(|| record.warnings.first().cloned())
 }
 
-/// Lower-cased text of everything in a record that a person may search for.
-fn collect_text(record: &Record, out: &mut String) {
+/// Lowercase text of everything in a record that a person may search for.
+fn collect_search_text(record: &Record, out: &mut String) {
     let event = &record.event;
     for part in [
         Some(record.agent.as_str()),
@@ -230,38 +218,38 @@ fn collect_text(record: &Record, out: &mut String) {
     .into_iter()
     .flatten()
     {
-        push(part, out);
+        push_search_text(part, out);
     }
     for value in event.data.values().chain(event.metadata.values()) {
-        push_value(value, out);
+        push_value_text(value, out);
     }
     for run in &record.hooks {
-        push(&run.hook, out);
-        push(run.message.as_deref().unwrap_or_default(), out);
+        push_search_text(&run.hook, out);
+        push_search_text(run.message.as_deref().unwrap_or_default(), out);
     }
     for warning in &record.warnings {
-        push(warning, out);
+        push_search_text(warning, out);
     }
 }
 
-fn push_value(value: &Value, out: &mut String) {
+fn push_value_text(value: &Value, out: &mut String) {
     match value {
-        Value::String(text) => push(text, out),
-        Value::Number(number) => push(&number.to_string(), out),
-        Value::Array(items) => items.iter().for_each(|item| push_value(item, out)),
-        Value::Object(fields) => fields.values().for_each(|item| push_value(item, out)),
+        Value::String(text) => push_search_text(text, out),
+        Value::Number(number) => push_search_text(&number.to_string(), out),
+        Value::Array(items) => items.iter().for_each(|item| push_value_text(item, out)),
+        Value::Object(fields) => fields.values().for_each(|item| push_value_text(item, out)),
         Value::Null | Value::Bool(_) => {}
     }
 }
 
-fn push(part: &str, out: &mut String) {
-    if part.is_empty() || out.len() >= TEXT_LIMIT {
+fn push_search_text(part: &str, out: &mut String) {
+    if part.is_empty() || out.len() >= MAX_TEXT_BYTES {
         return;
     }
     if !out.is_empty() {
         out.push('\n');
     }
-    let part = cut(part, TEXT_LIMIT - out.len().min(TEXT_LIMIT));
+    let part = truncated(part, MAX_TEXT_BYTES - out.len().min(MAX_TEXT_BYTES));
     let at = out.len();
     if part.is_ascii() && !part.contains('\0') {
         out.push_str(part);
@@ -269,25 +257,21 @@ fn push(part: &str, out: &mut String) {
             added.make_ascii_lowercase();
         }
     } else {
-        out.push_str(&fold(part));
+        out.push_str(&lowercase(part));
     }
 }
 
-/// How text is compared: lower case, no NUL (PostgreSQL refuses it).
-pub fn fold(text: &str) -> String {
+/// Text as it is compared: lowercase, without NUL, which PostgreSQL rejects.
+pub(crate) fn lowercase(text: &str) -> String {
     text.to_lowercase().replace('\0', "\u{fffd}")
 }
 
-/// At most `limit` bytes, cut at a character, no NUL.
-fn clean(text: &str, limit: usize) -> String {
-    let text = cut(text, limit);
-    if text.contains('\0') {
-        return text.replace('\0', "\u{fffd}");
-    }
-    text.to_owned()
+/// At most `limit` bytes, cut at a character, without NUL.
+fn cleaned(text: &str, limit: usize) -> String {
+    truncated(text, limit).replace('\0', "\u{fffd}")
 }
 
-fn cut(text: &str, limit: usize) -> &str {
+fn truncated(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -295,11 +279,11 @@ fn cut(text: &str, limit: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-fn finite(number: f64) -> f64 {
+fn finite_or_zero(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
-fn snake<T: serde::Serialize>(value: &T) -> String {
+fn serialized_name<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(text)) => text,
         _ => String::new(),

@@ -1,6 +1,6 @@
-//! The journal itself, asked without a database: for machines that run no daemon.
+//! Queries of the journal without a database, for machines that run no daemon.
 //!
-//! Answers what [`Store`](crate::Store) answers. Keeps nothing.
+//! Gives the same results as [`Store`](crate::Store). Stores nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use crate::error::Result;
 use crate::journal::{self, BatchLimit, JournalFile};
 use crate::query::{EventFilter, Stats};
 use crate::row::EventRow;
-use crate::tally::Tally;
+use crate::stats_counter::StatsCounter;
 
 /// The newest events, newest first.
 pub fn newest(dir: &Path, filter: &EventFilter, limit: usize) -> Result<Vec<EventRow>> {
-    Ok(Follow::after_newest(dir, filter, limit)?.0)
+    Ok(JournalFollower::after_newest(dir, filter, limit)?.0)
 }
 
-/// Every event, in the order of the journal, until `take` says `false`.
-pub fn each(
+/// Calls `visit` with every event, in the order of the journal, until it returns `false`.
+pub fn for_each(
     dir: &Path,
     filter: &EventFilter,
-    mut take: impl FnMut(EventRow) -> bool,
+    mut visit: impl FnMut(EventRow) -> bool,
 ) -> Result<()> {
     for file in journal::files(dir)? {
         let mut goes_on = true;
-        rows(&file, 0, |row| {
+        visit_rows(&file, 0, |row| {
             if goes_on && filter.matches(&row) {
-                goes_on = take(row);
+                goes_on = visit(row);
             }
         })?;
         if !goes_on {
@@ -37,38 +37,38 @@ pub fn each(
 }
 
 pub fn stats(dir: &Path, filter: &EventFilter, buckets: usize) -> Result<Stats> {
-    let mut tally = Tally::default();
-    each(dir, filter, |row| {
-        tally.add(&row);
+    let mut counter = StatsCounter::default();
+    for_each(dir, filter, |row| {
+        counter.add(&row);
         true
     })?;
-    Ok(tally.stats(filter, buckets))
+    Ok(counter.into_stats(filter, buckets))
 }
 
-/// Reads on where it stopped, whatever file that is by now.
+/// Continues where it stopped, also after the file was rotated.
 #[derive(Debug)]
-pub struct Follow {
+pub struct JournalFollower {
     dir: PathBuf,
     filter: EventFilter,
     /// How far each file was read.
-    known: HashMap<String, u64>,
+    positions: HashMap<String, u64>,
 }
 
-impl Follow {
-    /// The newest events, newest first, and what follows them.
+impl JournalFollower {
+    /// The newest events, newest first, and a follower for what comes after them.
     pub fn after_newest(
         dir: &Path,
         filter: &EventFilter,
         limit: usize,
     ) -> Result<(Vec<EventRow>, Self)> {
-        let mut known = HashMap::new();
+        let mut positions = HashMap::new();
         let mut newest: Vec<EventRow> = Vec::new();
         for file in journal::files(dir)?.into_iter().rev() {
             let wanted = limit.saturating_sub(newest.len());
             let mut end = file.len;
             if wanted > 0 {
                 let mut last = VecDeque::new();
-                end = rows(&file, 0, |row| {
+                end = visit_rows(&file, 0, |row| {
                     if filter.matches(&row) {
                         if last.len() == wanted {
                             last.pop_front();
@@ -78,53 +78,49 @@ impl Follow {
                 })?;
                 newest.extend(last.into_iter().rev());
             }
-            known.insert(file.key, end);
+            positions.insert(file.key, end);
         }
-        // Processes write side by side: a line may stand before an older one.
-        newest.sort_by_key(|row| std::cmp::Reverse(row.time_us));
-        let follow = Self {
+        // Processes write at the same time: a line may come before an older one.
+        newest.sort_by_key(|row| std::cmp::Reverse(row.summary.time_us));
+        let follower = Self {
             dir: dir.to_owned(),
             filter: filter.clone(),
-            known,
+            positions,
         };
-        Ok((newest, follow))
+        Ok((newest, follower))
     }
 
-    /// What has come since, oldest first.
+    /// Events since the last call, oldest first.
     pub fn poll(&mut self) -> Result<Vec<EventRow>> {
         let mut found = Vec::new();
         let files = journal::files(&self.dir)?;
-        self.known
+        self.positions
             .retain(|key, _| files.iter().any(|file| file.key == *key));
         for file in files {
-            let from = self.known.get(&file.key).copied().unwrap_or_default();
+            let from = self.positions.get(&file.key).copied().unwrap_or_default();
             if from >= file.len {
                 continue;
             }
-            let end = rows(&file, from, |row| {
+            let end = visit_rows(&file, from, |row| {
                 if self.filter.matches(&row) {
                     found.push(row);
                 }
             })?;
-            self.known.insert(file.key, end);
+            self.positions.insert(file.key, end);
         }
         Ok(found)
     }
 }
 
-/// The whole lines of a file from a position on; where they end.
-fn rows(file: &JournalFile, from: u64, mut take: impl FnMut(EventRow)) -> Result<u64> {
-    let mut at = from;
+/// Calls `visit` for every event of a file from a position on; returns where they end.
+fn visit_rows(file: &JournalFile, from: u64, mut visit: impl FnMut(EventRow)) -> Result<u64> {
+    let mut pos = from;
     loop {
-        let batch = file.read(at, BatchLimit::default())?;
-        batch
-            .lines
-            .iter()
-            .filter_map(|line| EventRow::from_line(line))
-            .for_each(&mut take);
-        if batch.end == at {
-            return Ok(at);
+        let batch = file.read_lines(pos, BatchLimit::default())?;
+        batch.rows().for_each(&mut visit);
+        if batch.end == pos {
+            return Ok(pos);
         }
-        at = batch.end;
+        pos = batch.end;
     }
 }

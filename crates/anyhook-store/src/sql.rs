@@ -1,70 +1,88 @@
-//! The questions as SQL, written once for both databases.
+//! SQL statements that work in both databases.
 //!
-//! Owns the statements and the way from cells to answers. Opens no connection:
-//! a [`Backend`](crate::backend::Backend) runs what is built here.
+//! Owns the columns, the statement builder and the reading of result rows. Opens
+//! no connection: a [`Store`](crate::Store) runs what is built here.
+
+use rusqlite::types::Value as SqlValue;
 
 use crate::error::{Result, StoreError};
 use crate::query::{EventFilter, EventSummary};
-use crate::row::{fold, rfc3339};
+use crate::row::{EventRow, lowercase, rfc3339_micros, saturating_i64};
 
 /// The few words in which the two databases differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum SqlDialect {
     Sqlite,
     Postgres,
 }
 
-impl Dialect {
-    fn placeholder(self, number: usize) -> String {
-        match self {
-            Self::Sqlite => format!("?{number}"),
-            Self::Postgres => format!("${number}"),
-        }
-    }
+/// How the value of a column is taken from a row.
+pub(crate) enum ColumnReader {
+    Text(fn(&EventRow) -> Option<&str>),
+    Int(fn(&EventRow) -> i64),
+    Real(fn(&EventRow) -> f64),
+}
+use ColumnReader::{Int, Real, Text};
 
-    fn position(self) -> &'static str {
-        match self {
-            Self::Sqlite => "instr",
-            Self::Postgres => "strpos",
-        }
-    }
+/// Every column of `anyhook_events` but `seq`; those of a summary come first.
+pub(crate) const EVENT_COLUMNS: [(&str, ColumnReader); 22] = [
+    ("id", Text(|row| Some(&row.summary.id))),
+    ("time_us", Int(|row| row.summary.time_us)),
+    ("kind", Text(|row| Some(&row.summary.kind))),
+    ("agent", Text(|row| Some(&row.summary.agent))),
+    ("event", Text(|row| Some(&row.summary.event))),
+    ("type", Text(|row| Some(&row.summary.unified))),
+    (
+        "native_event",
+        Text(|row| row.summary.native_event.as_deref()),
+    ),
+    ("session_id", Text(|row| row.summary.session_id.as_deref())),
+    ("machine", Text(|row| row.summary.machine.as_deref())),
+    ("user_id", Text(|row| row.summary.user_id.as_deref())),
+    ("project_id", Text(|row| row.summary.project_id.as_deref())),
+    (
+        "workflow_id",
+        Text(|row| row.summary.workflow_id.as_deref()),
+    ),
+    ("cwd", Text(|row| row.summary.cwd.as_deref())),
+    ("tool", Text(|row| row.summary.tool.as_deref())),
+    ("detail", Text(|row| row.summary.detail.as_deref())),
+    ("decision", Text(|row| row.summary.decision.as_deref())),
+    ("reason", Text(|row| row.summary.reason.as_deref())),
+    ("duration_ms", Real(|row| row.summary.duration_ms)),
+    ("hooks", Int(|row| row.summary.hooks)),
+    ("bytes", Int(EventRow::bytes)),
+    ("text", Text(|row| Some(&row.text))),
+    ("body", Text(|row| Some(&row.body))),
+];
+const SUMMARY_COLUMNS: usize = 19;
+
+/// The names of [`EVENT_COLUMNS`], with a comma between them.
+pub(crate) fn event_column_names() -> String {
+    EVENT_COLUMNS.map(|(name, _)| name).join(", ")
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum Arg {
-    Int(i64),
-    Text(String),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
-    Null,
-    Int(i64),
-    Real(f64),
-    Text(String),
-}
-
-/// One answered row, taken from left to right.
+/// One result row, read from left to right.
 #[derive(Debug)]
-pub struct Cells(std::vec::IntoIter<Cell>);
+pub struct ResultRow(std::vec::IntoIter<SqlValue>);
 
-impl Cells {
-    pub fn new(cells: Vec<Cell>) -> Self {
-        Self(cells.into_iter())
+impl ResultRow {
+    pub fn new(values: Vec<SqlValue>) -> Self {
+        Self(values.into_iter())
     }
 
     pub fn int(&mut self) -> Result<i64> {
         match self.0.next() {
-            Some(Cell::Int(number)) => Ok(number),
-            Some(Cell::Null) => Ok(0),
-            _ => Err(StoreError::Shape("a whole number")),
+            Some(SqlValue::Integer(number)) => Ok(number),
+            Some(SqlValue::Null) => Ok(0),
+            _ => Err(StoreError::Shape("an integer")),
         }
     }
 
     pub fn real(&mut self) -> Result<f64> {
         match self.0.next() {
-            Some(Cell::Real(number)) => Ok(number),
-            Some(Cell::Null) => Ok(0.0),
+            Some(SqlValue::Real(number)) => Ok(number),
+            Some(SqlValue::Null) => Ok(0.0),
             _ => Err(StoreError::Shape("a number")),
         }
     }
@@ -75,8 +93,8 @@ impl Cells {
 
     pub fn optional(&mut self) -> Result<Option<String>> {
         match self.0.next() {
-            Some(Cell::Text(text)) => Ok(Some(text)),
-            Some(Cell::Null) => Ok(None),
+            Some(SqlValue::Text(text)) => Ok(Some(text)),
+            Some(SqlValue::Null) => Ok(None),
             _ => Err(StoreError::Shape("a text")),
         }
     }
@@ -85,18 +103,28 @@ impl Cells {
 /// A statement that grows together with its arguments.
 #[derive(Debug, Clone)]
 pub struct Statement {
-    dialect: Dialect,
+    dialect: SqlDialect,
     pub sql: String,
-    pub args: Vec<Arg>,
+    pub args: Vec<SqlValue>,
 }
 
 impl Statement {
-    pub fn new(dialect: Dialect, sql: &str) -> Self {
+    pub fn new(dialect: SqlDialect, sql: impl Into<String>) -> Self {
         Self {
             dialect,
-            sql: sql.to_owned(),
+            sql: sql.into(),
             args: Vec::new(),
         }
+    }
+
+    /// `SELECT` of the columns of an [`EventSummary`], followed by `rest`.
+    pub(crate) fn select_summary(dialect: SqlDialect, rest: &str) -> Self {
+        let mut columns = "e.seq".to_owned();
+        for (name, _) in EVENT_COLUMNS.iter().take(SUMMARY_COLUMNS) {
+            columns.push_str(", e.");
+            columns.push_str(name);
+        }
+        Self::new(dialect, format!("SELECT {columns}{rest}"))
     }
 
     pub fn push(&mut self, sql: &str) -> &mut Self {
@@ -104,18 +132,24 @@ impl Statement {
         self
     }
 
-    pub fn bind(&mut self, arg: Arg) -> &mut Self {
-        self.args.push(arg);
-        let placeholder = self.dialect.placeholder(self.args.len());
+    fn bind(&mut self, value: SqlValue) -> &mut Self {
+        self.args.push(value);
+        // Both databases count `$1`, `$2` … from left to right.
+        let placeholder = format!("${}", self.args.len());
         self.push(&placeholder)
     }
 
     pub fn int(&mut self, number: i64) -> &mut Self {
-        self.bind(Arg::Int(number))
+        self.bind(SqlValue::Integer(number))
+    }
+
+    /// A number of rows.
+    pub fn size(&mut self, size: usize) -> &mut Self {
+        self.int(saturating_i64(size))
     }
 
     pub fn text(&mut self, text: &str) -> &mut Self {
-        self.bind(Arg::Text(text.replace('\0', "\u{fffd}")))
+        self.bind(SqlValue::Text(text.replace('\0', "\u{fffd}")))
     }
 
     /// Appends ` AND …` for every field of the filter, on columns of `anyhook_events e`.
@@ -125,9 +159,12 @@ impl Statement {
             ("session_id", &filter.session),
             ("tool", &filter.tool),
             ("machine", &filter.machine),
+            ("user_id", &filter.user_id),
+            ("project_id", &filter.project_id),
+            ("workflow_id", &filter.workflow_id),
         ] {
             if let Some(value) = value {
-                self.push(" AND e.").push(column).push(" = ").text(value);
+                self.push(&format!(" AND e.{column} = ")).text(value);
             }
         }
         if let Some(event) = &filter.event {
@@ -136,14 +173,10 @@ impl Statement {
             self.push(" OR e.native_event = ").text(event).push(")");
         }
         match filter.decision.as_deref() {
-            Some("none") => {
-                self.push(" AND e.decision IS NULL");
-            }
-            Some(decision) => {
-                self.push(" AND e.decision = ").text(decision);
-            }
-            None => {}
-        }
+            Some("none") => self.push(" AND e.decision IS NULL"),
+            Some(decision) => self.push(" AND e.decision = ").text(decision),
+            None => self,
+        };
         if let Some(since) = filter.since_us {
             self.push(" AND e.time_us >= ").int(since);
         }
@@ -151,51 +184,54 @@ impl Statement {
             self.push(" AND e.time_us < ").int(until);
         }
         if let Some(text) = filter.text.as_deref().filter(|text| !text.is_empty()) {
-            let position = self.dialect.position();
-            self.push(" AND ").push(position).push("(e.text, ");
-            self.text(&fold(text)).push(") > 0");
+            let position = match self.dialect {
+                SqlDialect::Sqlite => "instr",
+                SqlDialect::Postgres => "strpos",
+            };
+            self.push(&format!(" AND {position}(e.text, "));
+            self.text(&lowercase(text)).push(") > 0");
         }
         self
     }
 }
 
-pub const SUMMARY: &str = "e.seq, e.id, e.time_us, e.kind, e.agent, e.event, e.type, e.native_event, \
-     e.session_id, e.machine, e.cwd, e.tool, e.detail, e.decision, e.reason, e.duration_ms, e.hooks";
-
-/// A summary, and the time it sorts by.
-pub fn summary(cells: &mut Cells) -> Result<(EventSummary, i64)> {
-    let seq = cells.int()?;
-    let id = cells.text()?;
-    let time_us = cells.int()?;
-    let summary = EventSummary {
+/// Reads the columns of [`Statement::select_summary`].
+pub(crate) fn read_summary(row: &mut ResultRow) -> Result<EventSummary> {
+    let seq = row.int()?;
+    let id = row.text()?;
+    let time_us = row.int()?;
+    Ok(EventSummary {
         seq,
         id,
-        time: rfc3339(time_us),
-        kind: cells.text()?,
-        agent: cells.text()?,
-        event: cells.text()?,
-        unified: cells.text()?,
-        native_event: cells.optional()?,
-        session_id: cells.optional()?,
-        machine: cells.optional()?,
-        cwd: cells.optional()?,
-        tool: cells.optional()?,
-        detail: cells.optional()?,
-        decision: cells.optional()?,
-        reason: cells.optional()?,
-        duration_ms: cells.real()?,
-        hooks: cells.int()?,
-    };
-    Ok((summary, time_us))
+        time: rfc3339_micros(time_us),
+        time_us,
+        kind: row.text()?,
+        agent: row.text()?,
+        event: row.text()?,
+        unified: row.text()?,
+        native_event: row.optional()?,
+        session_id: row.optional()?,
+        machine: row.optional()?,
+        user_id: row.optional()?,
+        project_id: row.optional()?,
+        workflow_id: row.optional()?,
+        cwd: row.optional()?,
+        tool: row.optional()?,
+        detail: row.optional()?,
+        decision: row.optional()?,
+        reason: row.optional()?,
+        duration_ms: row.real()?,
+        hooks: row.int()?,
+    })
 }
 
 /// Counts rows for which `condition` holds, as a 64-bit number in both databases.
-pub fn count_if(condition: &str) -> String {
+pub(crate) fn count_if(condition: &str) -> String {
     format!("CAST(COALESCE(SUM(CASE WHEN {condition} THEN 1 ELSE 0 END), 0) AS BIGINT)")
 }
 
 /// Nearest-rank percentiles of rows numbered `rn` of `n` by `duration_ms`.
-pub const LATENCY: &str = "MAX(CASE WHEN rn = (n * 50 + 99) / 100 THEN duration_ms END), \
+pub(crate) const LATENCY_COLUMNS: &str = "MAX(CASE WHEN rn = (n * 50 + 99) / 100 THEN duration_ms END), \
      MAX(CASE WHEN rn = (n * 95 + 99) / 100 THEN duration_ms END), \
      MAX(CASE WHEN rn = (n * 99 + 99) / 100 THEN duration_ms END), \
      MAX(duration_ms)";

@@ -1,42 +1,52 @@
 //! The embedded store: one SQLite file, many readers, one writer at a time.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, TransactionBehavior, params};
+use anyhook_util::fs::private_file_options;
+use anyhook_util::sync::lock;
+use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params, params_from_iter};
 
-use crate::backend::{Backend, Mark, Wake, Watch};
 use crate::error::{Result, StoreError};
-use crate::query::Ingested;
+use crate::query::IngestCounts;
 use crate::row::EventRow;
-use crate::sql::{Arg, Cell, Cells, Dialect, Statement};
+use crate::sql::{
+    ColumnReader, EVENT_COLUMNS, ResultRow, SqlDialect, Statement, event_column_names,
+};
+use crate::store::{JournalPosition, Store, WakeFn, WatchGuard};
 
-const MIGRATIONS: [&str; 1] = [include_str!("../migrations/sqlite/001.sql")];
-const BUSY: Duration = Duration::from_secs(30);
-const IDLE_READERS: usize = 8;
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../migrations/sqlite/001.sql"),
+    include_str!("../migrations/sqlite/002.sql"),
+];
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_IDLE_READERS: usize = 8;
+const SQL_NULL: ToSqlOutput<'static> = ToSqlOutput::Borrowed(ValueRef::Null);
 
 pub struct SqliteStore {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    watchers: Arc<Watchers>,
+    /// By number.
+    watchers: Arc<Mutex<Vec<(u64, WakeFn)>>>,
 }
-
-#[derive(Default)]
-struct Watchers(Mutex<Vec<(u64, Wake)>>);
 
 impl SqliteStore {
     /// Opens or creates the file (readable by its owner only) and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_file(path).map_err(|error| error.in_file(path))
+    }
+
+    fn open_file(path: &Path) -> Result<Self> {
         create_private(path);
         let open = |source| StoreError::Open {
             path: path.to_owned(),
             source,
         };
         let mut writer = Connection::open(path).map_err(open)?;
-        writer.busy_timeout(BUSY)?;
+        writer.busy_timeout(BUSY_TIMEOUT)?;
         // Takes effect only before the first table exists.
         writer.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         writer
@@ -54,165 +64,146 @@ impl SqliteStore {
         })
     }
 
-    fn open_reader(&self) -> Result<Connection> {
-        let reader = Connection::open(&self.path)?;
-        reader.busy_timeout(BUSY)?;
-        reader.pragma_update(None, "query_only", true)?;
-        Ok(reader)
-    }
-
     fn with_reader<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let idle = lock(&self.readers).pop();
         let reader = match idle {
             Some(reader) => reader,
-            None => self.open_reader()?,
+            None => self.new_reader()?,
         };
-        let done = work(&reader);
+        let done = work(&reader).map_err(|error| error.in_file(&self.path));
         let mut readers = lock(&self.readers);
-        if readers.len() < IDLE_READERS {
+        if readers.len() < MAX_IDLE_READERS {
             readers.push(reader);
         }
         done
     }
-}
 
-impl Backend for SqliteStore {
-    fn dialect(&self) -> Dialect {
-        Dialect::Sqlite
+    fn new_reader(&self) -> Result<Connection> {
+        let open = || {
+            let reader = Connection::open(&self.path)?;
+            reader.busy_timeout(BUSY_TIMEOUT)?;
+            reader.pragma_update(None, "query_only", true)?;
+            Ok(reader)
+        };
+        open().map_err(|error: StoreError| error.in_file(&self.path))
     }
 
-    fn select(&self, statement: &Statement) -> Result<Vec<Cells>> {
+    fn with_writer<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        work(&mut lock(&self.writer)).map_err(|error| error.in_file(&self.path))
+    }
+}
+
+impl Store for SqliteStore {
+    fn dialect(&self) -> SqlDialect {
+        SqlDialect::Sqlite
+    }
+
+    fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
         self.with_reader(|reader| {
             let mut prepared = reader.prepare_cached(&statement.sql)?;
             let width = prepared.column_count();
-            let rows = prepared
-                .query_map(rusqlite::params_from_iter(&statement.args), |row| {
-                    (0..width)
-                        .map(|column| row.get_ref(column).map(cell))
-                        .collect::<rusqlite::Result<Vec<_>>>()
-                })?
-                .map(|row| row.map(Cells::new))
-                .collect::<rusqlite::Result<Vec<_>>>()?;
-            Ok(rows)
+            let rows = prepared.query_map(params_from_iter(&statement.args), |row| {
+                let values = (0..width).map(|column| row.get_ref(column).map(sql_value));
+                Ok(ResultRow::new(values.collect::<rusqlite::Result<_>>()?))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 
     fn execute(&self, statement: &Statement) -> Result<u64> {
-        let changed = lock(&self.writer)
-            .execute(&statement.sql, rusqlite::params_from_iter(&statement.args))?;
-        Ok(changed as u64)
+        self.with_writer(|writer| {
+            let changed = writer.execute(&statement.sql, params_from_iter(&statement.args))?;
+            Ok(changed as u64)
+        })
     }
 
-    fn insert(&self, rows: &[EventRow], mark: Option<&Mark>) -> Result<Ingested> {
-        let mut done = Ingested::default();
-        {
-            let mut writer = lock(&self.writer);
+    fn insert(
+        &self,
+        rows: &[EventRow],
+        position: Option<&JournalPosition>,
+    ) -> Result<IngestCounts> {
+        let done = self.with_writer(|writer| {
             let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            {
-                let mut event = transaction.prepare_cached(
-                    "INSERT INTO anyhook_events (id, time_us, kind, agent, event, type, native_event, session_id, \
-                     machine, cwd, tool, detail, decision, reason, duration_ms, hooks, bytes, text, body) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
-                     ON CONFLICT (id) DO NOTHING",
-                )?;
-                let mut run = transaction.prepare_cached(
-                    "INSERT INTO anyhook_runs (seq, pos, hook, manifest, outcome, duration_ms) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?;
-                for row in rows {
-                    let count = row.runs.len() as u64;
-                    let inserted = event.execute(params![
-                        row.id,
-                        row.time_us,
-                        row.kind,
-                        row.agent,
-                        row.event,
-                        row.unified,
-                        row.native_event,
-                        row.session_id,
-                        row.machine,
-                        row.cwd,
-                        row.tool,
-                        row.detail,
-                        row.decision,
-                        row.reason,
-                        row.duration_ms,
-                        i64::try_from(count).unwrap_or(i64::MAX),
-                        row.bytes(),
-                        row.text,
-                        row.body,
-                    ])?;
-                    if inserted == 0 {
-                        done.duplicate += 1;
-                        continue;
-                    }
-                    done.new += 1;
-                    let seq = transaction.last_insert_rowid();
-                    for (pos, item) in (0_i64..).zip(&row.runs) {
-                        run.execute(params![
-                            seq,
-                            pos,
-                            item.hook,
-                            item.manifest,
-                            item.outcome,
-                            item.duration_ms,
-                        ])?;
-                    }
-                }
-                if let Some(mark) = mark {
-                    transaction
-                        .prepare_cached(
-                            "INSERT INTO anyhook_files (source, file, pos) VALUES (?1, ?2, ?3) \
-                             ON CONFLICT (source, file) DO UPDATE SET pos = MAX(pos, excluded.pos)",
-                        )?
-                        .execute(params![
-                            mark.source,
-                            mark.file,
-                            i64::try_from(mark.pos).unwrap_or(i64::MAX)
-                        ])?;
-                }
+            let done = insert_events(&transaction, rows)?;
+            if let Some(position) = position {
+                let pos = i64::try_from(position.pos).unwrap_or(i64::MAX);
+                transaction
+                    .prepare_cached(
+                        "INSERT INTO anyhook_files (source, file, pos) VALUES (?1, ?2, ?3) \
+                         ON CONFLICT (source, file) DO UPDATE SET pos = MAX(pos, excluded.pos)",
+                    )?
+                    .execute(params![position.source, position.file, pos])?;
             }
             transaction.commit()?;
-        }
+            Ok(done)
+        })?;
         if done.new > 0 {
-            self.watchers.wake();
+            // Not under the lock: a watcher may end its watch.
+            let watchers = lock(&self.watchers).clone();
+            for (_, wake) in watchers {
+                wake();
+            }
         }
         Ok(done)
     }
 
-    fn watch(&self, wake: Wake) -> Result<Watch> {
-        let number = self.watchers.add(wake);
+    fn watch(&self, wake: WakeFn) -> Result<WatchGuard> {
+        let mut watchers = lock(&self.watchers);
+        let number = watchers.last().map_or(0, |(number, _)| number + 1);
+        watchers.push((number, wake));
         let watchers = Arc::downgrade(&self.watchers);
-        Ok(Watch(Box::new(move || {
+        Ok(WatchGuard(Box::new(move || {
             if let Some(watchers) = Weak::upgrade(&watchers) {
-                lock(&watchers.0).retain(|(other, _)| *other != number);
+                lock(&watchers).retain(|(other, _)| *other != number);
             }
         })))
     }
 
     fn shrink(&self) -> Result<()> {
-        let writer = lock(&self.writer);
-        let mut pages = writer.prepare("PRAGMA incremental_vacuum")?;
-        let mut rows = pages.query([])?;
-        while rows.next()?.is_some() {}
-        Ok(())
+        self.with_writer(|writer| {
+            let mut pages = writer.prepare("PRAGMA incremental_vacuum")?;
+            let mut rows = pages.query([])?;
+            while rows.next()?.is_some() {}
+            Ok(())
+        })
     }
 }
 
-impl Watchers {
-    fn add(&self, wake: Wake) -> u64 {
-        let mut watchers = lock(&self.0);
-        let number = watchers.last().map_or(0, |(number, _)| number + 1);
-        watchers.push((number, wake));
-        number
-    }
-
-    fn wake(&self) {
-        let wakes: Vec<Wake> = lock(&self.0).iter().map(|(_, wake)| wake.clone()).collect();
-        for wake in wakes {
-            wake();
+fn insert_events(transaction: &Transaction<'_>, rows: &[EventRow]) -> Result<IngestCounts> {
+    let placeholders = vec!["?"; EVENT_COLUMNS.len()].join(", ");
+    let mut insert_event = transaction.prepare_cached(&format!(
+        "INSERT INTO anyhook_events ({}) VALUES ({placeholders}) ON CONFLICT (id) DO NOTHING",
+        event_column_names()
+    ))?;
+    let mut insert_run = transaction.prepare_cached(
+        "INSERT INTO anyhook_runs (seq, pos, hook, manifest, outcome, duration_ms) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    let mut done = IngestCounts::default();
+    for row in rows {
+        let values = EVENT_COLUMNS.iter().map(|(_, column)| match column {
+            ColumnReader::Int(read) => ToSqlOutput::from(read(row)),
+            ColumnReader::Real(read) => ToSqlOutput::from(read(row)),
+            ColumnReader::Text(read) => read(row).map_or(SQL_NULL, ToSqlOutput::from),
+        });
+        if insert_event.execute(params_from_iter(values))? == 0 {
+            done.duplicate += 1;
+            continue;
+        }
+        done.new += 1;
+        let seq = transaction.last_insert_rowid();
+        for (pos, run) in (0_i64..).zip(&row.runs) {
+            insert_run.execute(params![
+                seq,
+                pos,
+                run.hook,
+                run.manifest,
+                run.outcome,
+                run.duration_ms,
+            ])?;
         }
     }
+    Ok(done)
 }
 
 fn migrate(connection: &mut Connection) -> Result<()> {
@@ -222,10 +213,8 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
-    for step in MIGRATIONS
-        .iter()
-        .skip(usize::try_from(found).unwrap_or_default())
-    {
+    let applied = usize::try_from(found).unwrap_or_default();
+    for step in MIGRATIONS.iter().skip(applied) {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "user_version", known)?;
@@ -233,36 +222,20 @@ fn migrate(connection: &mut Connection) -> Result<()> {
     Ok(())
 }
 
-/// SQLite gives its side files the mode of the database, so this one call covers all.
+/// SQLite gives its other files the mode of the database, so this one call covers all.
 fn create_private(path: &Path) {
-    let mut options = std::fs::OpenOptions::new();
-    options.create_new(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // It exists already, or opening it will say what is wrong.
-    let _ = options.open(path);
+    let mut options = private_file_options();
+    // If it fails, opening the file reports the reason.
+    let _ = options.create_new(true).write(true).open(path);
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn sql_value(value: ValueRef<'_>) -> SqlValue {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Int(number),
-        ValueRef::Real(number) => Cell::Real(number),
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(number) => SqlValue::Integer(number),
+        ValueRef::Real(number) => SqlValue::Real(number),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Cell::Text(String::from_utf8_lossy(bytes).into_owned())
+            SqlValue::Text(String::from_utf8_lossy(bytes).into_owned())
         }
     }
-}
-
-impl ToSql for Arg {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        match self {
-            Self::Int(number) => number.to_sql(),
-            Self::Text(text) => text.to_sql(),
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

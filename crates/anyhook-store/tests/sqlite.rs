@@ -1,12 +1,10 @@
-//! What only the embedded store promises: its file, its version, its address.
-
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! What only the embedded store guarantees: its files, its version, its address.
 
 use anyhook_store::{SqliteStore, open};
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_its_owners_only() {
+fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let _store = SqliteStore::open(&dir.path().join("store.db")).unwrap();
@@ -14,7 +12,7 @@ fn the_file_is_its_owners_only() {
         .unwrap()
         .map(|entry| entry.unwrap())
         .collect();
-    assert!(files.len() > 1, "the write-ahead log is beside it");
+    assert!(files.len() > 1, "the write-ahead log is in the same folder");
     for file in files {
         let mode = file.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{:?}", file.file_name());
@@ -22,7 +20,7 @@ fn the_file_is_its_owners_only() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_rejected_and_not_changed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.db");
     let raw = rusqlite::Connection::open(&path).unwrap();
@@ -30,7 +28,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let error = SqliteStore::open(&path).err().unwrap().to_string();
     assert_eq!(
         error,
-        "the store was written by a newer anyhook (schema 99, this one knows 1): update anyhook, or name another store"
+        "the store was written by a newer anyhook (schema 99, this one supports 2); update anyhook or use another store"
     );
     let version: i64 = raw
         .query_row("PRAGMA user_version", [], |row| row.get(0))
@@ -39,7 +37,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn addresses_that_mean_nothing() {
+fn invalid_addresses_are_rejected_without_their_password() {
     for (address, shown) in [
         ("", "``"),
         ("mysql://root:secret@host/db", "`mysql://…@host/db`"),

@@ -1,5 +1,5 @@
-//! Reads folders of test cases: a new case is a new entry in the folder, and no
-//! list of cases stands anywhere else.
+//! Reads folders of test cases: adding a case is adding an entry to the folder;
+//! there is no other list of cases.
 
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ pub struct Case {
     /// The entry's name.
     pub name: String,
     pub path: PathBuf,
-    /// Texts by path inside the case, with `/`; a single file by its own name.
+    /// Texts by `/`-separated path inside the case; a single file by its own name.
     pub files: BTreeMap<String, String>,
 }
 
 /// The cases of a folder, by name. An empty or missing folder is an error: a
 /// test over no cases passes without testing anything.
-pub fn read(folder: impl AsRef<Path>) -> io::Result<Vec<Case>> {
+pub fn read_cases(folder: impl AsRef<Path>) -> io::Result<Vec<Case>> {
     let folder = folder.as_ref();
     let mut cases = Vec::new();
     for entry in entries(folder)? {
@@ -27,7 +27,7 @@ pub fn read(folder: impl AsRef<Path>) -> io::Result<Vec<Case>> {
         if entry.is_dir() {
             collect(&entry, "", &mut files)?;
         } else {
-            files.insert(name.clone(), text_of(&entry)?);
+            files.insert(name.clone(), read_text(&entry)?);
         }
         cases.push(Case {
             name,
@@ -45,7 +45,7 @@ pub fn read(folder: impl AsRef<Path>) -> io::Result<Vec<Case>> {
 }
 
 impl Case {
-    /// The text of a file that this case must have.
+    /// The text of a required file.
     pub fn text(&self, file: &str) -> io::Result<&str> {
         self.files
             .get(file)
@@ -53,7 +53,7 @@ impl Case {
             .ok_or_else(|| io::Error::other(format!("{} has no `{file}`", self.path.display())))
     }
 
-    /// A JSON file that this case must have.
+    /// A required JSON file.
     pub fn json<T: DeserializeOwned>(&self, file: &str) -> io::Result<T> {
         serde_json::from_str(self.text(file)?).map_err(|error| {
             io::Error::other(format!("{}, `{file}`: {error}", self.path.display()))
@@ -67,7 +67,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) ->
         if entry.is_dir() {
             collect(&entry, &format!("{name}/"), files)?;
         } else {
-            files.insert(name, text_of(&entry)?);
+            files.insert(name, read_text(&entry)?);
         }
     }
     Ok(())
@@ -83,7 +83,7 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn text_of(path: &Path) -> io::Result<String> {
+fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }

@@ -1,4 +1,4 @@
-//! What is found, beside what was recorded: with `UPDATE=1` it is recorded.
+//! Compares results with recorded files; `UPDATE=1` rewrites the files.
 
 use std::fmt::Write;
 use std::io;
@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-/// The differences of a test; [`Golden::end`] tells them together.
+/// The differences of a test; [`Golden::end`] reports them together.
 #[derive(Debug, Default)]
-#[must_use = "what differs is told by `end`"]
+#[must_use = "`end` reports the differences"]
 pub struct Golden {
     differences: String,
 }
@@ -44,7 +44,7 @@ impl Golden {
     pub fn end(self) {
         assert!(
             self.differences.is_empty(),
-            "run with UPDATE=1 if this is right, and read what it changes:\n{}",
+            "run with UPDATE=1 if this is right, and read the changes:\n{}",
             self.differences
         );
     }

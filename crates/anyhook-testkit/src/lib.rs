@@ -1,21 +1,35 @@
 //! Test support of anyhook; no product crate may depend on it outside
 //! `[dev-dependencies]`.
 //!
-//! [`oracle`] answers "what would this agent do with that answer?" from the
-//! recorded facts alone. It shares neither code nor tables with the adapters:
-//! a mistake made there must not be able to hide here.
+//! [`reference_model`] answers "what would this agent do with that answer?" from
+//! recorded facts alone. It shares neither code nor tables with the adapters: a
+//! mistake made there must not be able to hide here.
 //!
-//! [`Scratch`] is a project and a home of their own for tests that run a real
-//! binary; [`cases`] reads folders of test cases; [`Golden`] compares what is
-//! found with what was recorded; [`whole_lines`] reads a journal while others
-//! write it.
+//! [`Scratch`] is an isolated project and home for tests that run a real binary;
+//! [`cases`] reads folders of test cases; [`Golden`] compares results with
+//! recorded ones; [`whole_lines`] reads a journal while others write it;
+//! [`codex`] and [`postgres`] provide the servers that several crates test with.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "test support: a panic fails the test that caused it"
+)]
 
 pub mod cases;
+pub mod codex;
 mod golden;
 mod lines;
-pub mod oracle;
+pub mod postgres;
+pub mod reference_model;
 mod scratch;
+mod wait;
 
 pub use golden::Golden;
 pub use lines::whole_lines;
-pub use scratch::{Invocation, Ran, Scratch};
+pub use scratch::{Invocation, ProcessOutput, Scratch};
+pub use wait::{TEST_TIMEOUT, wait_for, wait_until};

@@ -1,15 +1,14 @@
-//! Files of lines that another process may be writing right now.
+//! Files of lines that another process may be writing.
 
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::Path;
 
-/// The lines that are whole: the last one may lack its end because its writer
-/// is not through with it, and is then no line yet. A file that is not there has
-/// none.
+/// The complete lines: a last one without a line end is still being written and
+/// is left out. A file that does not exist has none.
 ///
 /// # Errors
-/// When a whole line is not what it should be.
+/// If a complete line is not valid JSON of this type.
 pub fn whole_lines<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let bytes = std::fs::read(path).unwrap_or_default();
     bytes

@@ -1,18 +1,18 @@
-//! A project, a home and anyhook's own directories, all below one temporary
-//! folder, and a way to run a binary in there with an environment of its own:
-//! nothing of the machine's user leaks in, nothing is left behind.
+//! A project, a home and anyhook's directories below one temporary folder, and a
+//! way to run a binary there with a clean environment: nothing of the user's own
+//! leaks in, nothing is left behind.
 
-use crate::oracle::Answer;
+use crate::reference_model::Answer;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Variables of the machine without which programs do not start, or tests
+/// Inherited variables, without which programs do not start or test coverage
 /// cannot be measured. All others are withheld.
-const KEPT: &[&str] = &[
+const INHERITED_VARIABLES: &[&str] = &[
     "PATH",
     "SystemRoot",
     "TEMP",
@@ -22,19 +22,29 @@ const KEPT: &[&str] = &[
 ];
 
 /// A process that is forked while a script is being written inherits the open
-/// file, and starting the script then fails with "text file busy": so tests that
-/// run side by side do not write and fork at the same time.
+/// file, and starting the script then fails with "text file busy": parallel tests
+/// must not write and fork at the same time.
 static FORK_OR_WRITE: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 pub struct Scratch {
-    root: tempfile::TempDir,
+    root: PathBuf,
+    _folder: tempfile::TempDir,
 }
 
 impl Scratch {
     pub fn new() -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        // What runs here resolves symbolic links; on Windows that would add a
+        // prefix that programs do not use themselves.
+        let root = if cfg!(unix) {
+            folder.path().canonicalize()?
+        } else {
+            folder.path().to_owned()
+        };
         let scratch = Self {
-            root: tempfile::tempdir()?,
+            root,
+            _folder: folder,
         };
         for folder in [
             scratch.project(),
@@ -48,36 +58,41 @@ impl Scratch {
         Ok(scratch)
     }
 
+    /// The folder that holds all others.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The working directory of what is run.
     pub fn project(&self) -> PathBuf {
-        self.root.path().join("project")
+        self.root.join("project")
     }
 
     pub fn home(&self) -> PathBuf {
-        self.root.path().join("home")
+        self.root.join("home")
     }
 
     /// `ANYHOOK_CONFIG_DIR`
     pub fn config(&self) -> PathBuf {
-        self.root.path().join("config")
+        self.root.join("config")
     }
 
     /// `ANYHOOK_STATE_DIR`
     pub fn state(&self) -> PathBuf {
-        self.root.path().join("state")
+        self.root.join("state")
     }
 
     /// `ANYHOOK_MANAGED_DIR`
     pub fn managed(&self) -> PathBuf {
-        self.root.path().join("managed")
+        self.root.join("managed")
     }
 
-    /// Writes a file, with its folders. A relative path is meant from the
-    /// project; an absolute one must lie inside the scratch folder.
+    /// Writes a file and creates its folders. A relative path starts at the
+    /// project; an absolute one must be inside the scratch folder.
     pub fn file(&self, path: impl AsRef<Path>, text: &str) -> io::Result<PathBuf> {
         let path = self.project().join(path);
         let climbs = path.components().any(|part| part.as_os_str() == "..");
-        if climbs || !path.starts_with(self.root.path()) {
+        if climbs || !path.starts_with(&self.root) {
             return Err(io::Error::other(format!(
                 "{} is outside the scratch folder",
                 path.display()
@@ -92,7 +107,7 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Writes a file that can be run.
+    /// Writes an executable file.
     pub fn exec(&self, path: impl AsRef<Path>, text: &str) -> io::Result<PathBuf> {
         let path = self.file(path, text)?;
         #[cfg(unix)]
@@ -107,7 +122,7 @@ impl Scratch {
     pub fn command(&self, bin: impl AsRef<OsStr>) -> Invocation {
         let mut command = Command::new(bin);
         command.current_dir(self.project()).env_clear();
-        for name in KEPT {
+        for name in INHERITED_VARIABLES {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);
             }
@@ -145,53 +160,63 @@ impl Invocation {
         self
     }
 
-    /// Runs it to its end. A process that does not read its input is no error.
-    pub fn run<S: AsRef<OsStr>>(
+    /// Starts it with pipes for its standard streams.
+    pub fn spawn<S: AsRef<OsStr>>(
         mut self,
         args: impl IntoIterator<Item = S>,
-        stdin: &str,
-    ) -> io::Result<Ran> {
-        let guard = FORK_OR_WRITE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut child = self
-            .command
+    ) -> io::Result<Child> {
+        let _guard = FORK_OR_WRITE.lock().unwrap_or_else(PoisonError::into_inner);
+        self.command
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()?;
-        drop(guard);
-        let pipe = child.stdin.take();
-        // Written beside the reading: either pipe may fill up first.
+            .spawn()
+    }
+
+    /// Runs it to its end. A process may exit without reading its input.
+    pub fn run<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+        stdin: &(impl AsRef<[u8]> + ?Sized),
+    ) -> io::Result<ProcessOutput> {
+        let mut child = self.spawn(args)?;
+        let (pipe, stdin) = (child.stdin.take(), stdin.as_ref());
+        // Written while the output is read: either pipe may fill up first.
         let (output, written) = std::thread::scope(|scope| {
-            let writer =
-                scope.spawn(move || pipe.map_or(Ok(()), |mut p| p.write_all(stdin.as_bytes())));
-            (child.wait_with_output(), writer.join())
+            let writer = scope.spawn(move || pipe.map_or(Ok(()), |mut p| p.write_all(stdin)));
+            (ProcessOutput::wait(child), writer.join())
         });
         match written {
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
             Ok(_) => {}
-            Err(_) => return Err(io::Error::other("the writer of stdin died")),
+            Err(_) => return Err(io::Error::other("the thread that writes stdin panicked")),
         }
-        let output = output?;
-        Ok(Ran {
-            exit: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        output
     }
 }
 
 /// How a process ended and what it wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
-    /// `None`: ended by a signal.
+pub struct ProcessOutput {
+    /// `None` if a signal ended it.
     pub exit: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Ran {
-    /// For [`crate::oracle::react`].
+impl ProcessOutput {
+    /// Waits for the end of a process and reads its output, which must be UTF-8.
+    pub fn wait(child: Child) -> io::Result<Self> {
+        let output = child.wait_with_output()?;
+        Ok(Self {
+            exit: output.status.code(),
+            stdout: String::from_utf8(output.stdout).map_err(io::Error::other)?,
+            stderr: String::from_utf8(output.stderr).map_err(io::Error::other)?,
+        })
+    }
+
+    /// For [`crate::reference_model::react`].
     pub fn answer(&self) -> Answer<'_> {
         Answer {
             exit: self.exit,

@@ -1,29 +1,36 @@
-//! The oracle against reality: every experiment that was run with a real client,
-//! and every claim of the facts that can be stated as one answer.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+//! The reference models against reality: every experiment that was run with a
+//! real client (`cases/experiments.json` of an agent) and every known fact that
+//! can be stated as one answer (`cases/claims.json`).
 
-use anyhook_testkit::cases;
-use anyhook_testkit::oracle::{self, Action, Answer, Reaction};
+#![cfg(test)]
+
+use anyhook_testkit::reference_model::{self, Action, Answer, Reaction};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Experiments {
-    tool_payload: BTreeMap<String, Value>,
+    clients: BTreeMap<String, Client>,
     rows: Vec<Experiment>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Client {
+    #[expect(dead_code, reason = "for the reader of the file")]
+    version: String,
+    /// The payload of the tool call that the scripted model made.
+    tool_payload: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Experiment {
-    agent: String,
     client: String,
     #[serde(rename = "experiment")]
     name: String,
@@ -44,7 +51,6 @@ struct Experiment {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claim {
-    agent: String,
     event: String,
     #[serde(rename = "claim")]
     sentence: String,
@@ -71,8 +77,8 @@ fn written(stdout: &Value) -> String {
     }
 }
 
-/// Each text that the experiments sent carries a mark that says where it stood.
-fn told(reaction: &Reaction, marks: &[&str]) -> bool {
+/// Each text that the experiments sent carries a mark of where it was sent.
+fn contains_mark(reaction: &Reaction, marks: &[&str]) -> bool {
     reaction
         .model_sees
         .iter()
@@ -81,11 +87,11 @@ fn told(reaction: &Reaction, marks: &[&str]) -> bool {
 
 /// Does the reaction mean what the report's words say?
 fn agrees(seen: &str, r: &Reaction) -> bool {
-    let json = told(r, &["DENY-REASON", "STOP-REASON", "BLOCK-REASON"]);
-    let stderr = told(r, &["STDERR-REASON"]);
+    let json = contains_mark(r, &["DENY-REASON", "STOP-REASON", "BLOCK-REASON"]);
+    let stderr = contains_mark(r, &["STDERR-REASON"]);
     let proceeds = r.action == Action::Proceeds;
     let blocked = r.action == Action::Blocked;
-    let says = |words: &str| r.note.as_deref().is_some_and(|note| note.contains(words));
+    let notes = |text: &str| r.note.as_deref().is_some_and(|note| note.contains(text));
     match seen {
         "blocked, JSON reason" => blocked && json && !stderr && !r.session_ends,
         "blocked, stderr reason" => blocked && stderr && !json && !r.session_ends,
@@ -101,27 +107,49 @@ fn agrees(seen: &str, r: &Reaction) -> bool {
                     .as_ref()
                     .is_some_and(|input| input.to_string().contains("REWRITTEN"))
         }
-        "hangs" => r.action == Action::AskUser && says("waits for ever"),
-        "lost" => !told(r, &["CTX-MARK"]),
-        "reaches model (req 1)" | "reaches model (req 2)" => told(r, &["CTX-MARK"]),
+        "hangs" => r.action == Action::AskUser && notes("waits for ever"),
+        "lost" => !contains_mark(r, &["CTX-MARK"]),
+        "reaches model (req 1)" | "reaches model (req 2)" => contains_mark(r, &["CTX-MARK"]),
         "reason added to result" => proceeds && (json || stderr),
         "reason replaces result" => blocked && (json || stderr),
         "ignored" => !r.retries && !json && !stderr && !blocked,
         "continues, reason to model" => r.retries && (json || stderr),
         "blocked rc=0" | "blocked rc=1" => blocked,
         "went on rc=0" => proceeds,
-        _ if seen.starts_with("gives up after ") => r.retries && json && says("gives up"),
-        _ if seen.starts_with("endless ") => r.retries && json && says("without a limit"),
-        _ => panic!("the file says `{seen}`, which no one taught this test"),
+        _ if seen.starts_with("gives up after ") => r.retries && json && notes("gives up"),
+        _ if seen.starts_with("endless ") => r.retries && json && notes("without a limit"),
+        _ => panic!("the file has `{seen}`, which this test does not know"),
     }
+}
+
+/// The files of this name in `agents/<slug>/cases/`, by agent.
+fn cases<T: DeserializeOwned>(file: &str) -> Vec<(&'static str, T)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
+    reference_model::agents()
+        .map(|agent| (agent, root.join(agent).join("cases").join(file)))
+        .filter(|(_, path)| path.is_file())
+        .map(|(agent, path)| {
+            let text = fs::read_to_string(&path).unwrap();
+            let case = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (agent, case)
+        })
+        .collect()
+}
+
+fn experiments() -> Vec<(&'static str, Experiments)> {
+    cases("experiments.json")
 }
 
 #[test]
 fn every_experiment_with_a_real_client() {
-    let file: Experiments =
-        serde_json::from_str(include_str!("../fixtures/reactions.json")).unwrap();
+    let mut count = 0;
     let mut wrong = Vec::new();
-    for row in &file.rows {
+    for (agent, file, row) in experiments()
+        .iter()
+        .flat_map(|(agent, file)| file.rows.iter().map(move |row| (agent, file, row)))
+    {
+        count += 1;
         let stdout = written(&row.stdout);
         let answer = Answer {
             exit: row.signal.is_none().then_some(row.exit),
@@ -129,65 +157,62 @@ fn every_experiment_with_a_real_client() {
             stderr: &row.stderr,
         };
         let reaction = if row.timeout {
-            oracle::on_timeout(&row.agent, &row.event)
+            reference_model::on_timeout(agent, &row.event)
         } else {
-            let payload = &file.tool_payload[&row.client];
-            oracle::react(&row.agent, &row.event, payload, &answer, true)
+            let payload = &file.clients[&row.client].tool_payload;
+            reference_model::react(agent, &row.event, payload, &answer, true)
         };
         if !agrees(&row.seen, &reaction) {
             wrong.push(format!(
-                "{} {} ({}): seen `{}`, oracle says {reaction:?}",
+                "{} {} ({}): seen `{}`, the model has {reaction:?}",
                 row.client, row.name, row.title, row.seen
             ));
         }
     }
     assert!(
         wrong.is_empty(),
-        "{} of {}:\n{}",
+        "{} of {count}:\n{}",
         wrong.len(),
-        file.rows.len(),
         wrong.join("\n")
     );
-    assert_eq!(file.rows.len(), 295, "a row was lost");
+    assert_eq!(count, 295, "a row was lost");
 }
 
 /// The rows would be worthless if the test accepted any reaction: one that does
 /// nothing must fail most of them.
 #[test]
-fn an_oracle_that_never_reacts_is_found_out() {
-    let file: Experiments =
-        serde_json::from_str(include_str!("../fixtures/reactions.json")).unwrap();
+fn a_model_that_never_reacts_is_found_out() {
     let idle = Reaction::default();
-    let missed: BTreeSet<&str> = file
-        .rows
-        .iter()
-        .filter(|row| !agrees(&row.seen, &idle))
-        .map(|row| row.client.as_str())
-        .collect();
-    assert_eq!(missed.len(), file.tool_payload.len(), "{missed:?}");
+    for (agent, file) in experiments() {
+        let missed: BTreeSet<&str> = file
+            .rows
+            .iter()
+            .filter(|row| !agrees(&row.seen, &idle))
+            .map(|row| row.client.as_str())
+            .collect();
+        assert_eq!(missed.len(), file.clients.len(), "{agent}: {missed:?}");
+    }
 }
 
-fn claims() -> Vec<Claim> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/claims");
-    cases::read(folder)
-        .unwrap()
-        .iter()
-        .flat_map(|case| case.json::<Vec<Claim>>(&case.name).unwrap())
-        .collect()
+fn claims() -> Vec<(&'static str, Vec<Claim>)> {
+    cases("claims.json")
 }
 
 #[test]
 fn every_claim_of_the_facts() {
     let mut wrong = Vec::new();
-    for claim in claims() {
+    for (agent, claim) in claims()
+        .iter()
+        .flat_map(|(agent, claims)| claims.iter().map(move |claim| (agent, claim)))
+    {
         let stdout = written(&claim.stdout);
         let answer = Answer {
             exit: (!claim.signal).then_some(claim.exit.unwrap_or(0)),
             stdout: &stdout,
             stderr: &claim.stderr,
         };
-        let reaction = oracle::react(
-            &claim.agent,
+        let reaction = reference_model::react(
+            agent,
             &claim.event,
             &claim.payload,
             &answer,
@@ -203,8 +228,8 @@ fn every_claim_of_the_facts() {
             let have = got.get(key).unwrap_or_else(|| panic!("no field `{key}`"));
             if have != want {
                 wrong.push(format!(
-                    "{} {}: {}\n    {key}: want {want}, have {have} in {reaction:?}",
-                    claim.agent, claim.event, claim.sentence
+                    "{agent} {}: {}\n    {key}: want {want}, have {have} in {reaction:?}",
+                    claim.event, claim.sentence
                 ));
             }
         }
@@ -214,26 +239,28 @@ fn every_claim_of_the_facts() {
 
 #[test]
 fn each_agent_has_claims_of_its_own() {
-    let claimed: BTreeSet<String> = claims().into_iter().map(|claim| claim.agent).collect();
-    let agents: BTreeSet<String> = oracle::AGENTS.iter().map(ToString::to_string).collect();
+    let claims = claims();
+    assert!(claims.iter().all(|(_, claims)| !claims.is_empty()));
+    let claimed: Vec<&str> = claims.iter().map(|(agent, _)| *agent).collect();
+    let agents: Vec<&str> = reference_model::agents().collect();
     assert_eq!(claimed, agents);
 }
 
 /// A silent, successful hook changes nothing, whatever the event.
 #[test]
 fn silence_means_no_opinion_everywhere() {
-    for agent in oracle::AGENTS {
-        assert!(!oracle::events(agent).is_empty());
-        for event in oracle::events(agent) {
+    for agent in reference_model::agents() {
+        assert!(!reference_model::events(agent).is_empty());
+        for event in reference_model::events(agent) {
             let silent = Answer {
                 exit: Some(0),
                 stdout: "",
                 stderr: "",
             };
-            let r = oracle::react(agent, event, &Value::Null, &silent, false);
+            let r = reference_model::react(agent, event, &Value::Null, &silent, false);
             let undecided = match *event {
                 "PermissionRequest" | "permissionRequest" | "Elicitation" => Action::AskUser,
-                // This hook is the one that makes the worktree.
+                // This hook is the one that creates the worktree.
                 "WorktreeCreate" => Action::Blocked,
                 _ => Action::Proceeds,
             };
@@ -254,8 +281,8 @@ fn silence_means_no_opinion_everywhere() {
 
 #[test]
 fn events_are_named_once_and_strangers_are_refused() {
-    for agent in oracle::AGENTS {
-        let events = oracle::events(agent);
+    for agent in reference_model::agents() {
+        let events = reference_model::events(agent);
         assert_eq!(
             events.iter().collect::<BTreeSet<_>>().len(),
             events.len(),
@@ -266,8 +293,8 @@ fn events_are_named_once_and_strangers_are_refused() {
             stdout: "",
             stderr: "no",
         };
-        let r = oracle::react(agent, "noSuchEvent", &Value::Null, &answer, true);
+        let r = reference_model::react(agent, "noSuchEvent", &Value::Null, &answer, true);
         assert!(!r.accepted && r.action == Action::Proceeds, "{agent}");
     }
-    assert!(oracle::events("nobody").is_empty());
+    assert!(reference_model::events("nobody").is_empty());
 }

@@ -1,8 +1,7 @@
 //! The scratch project with real processes, and the reader of case folders.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use anyhook_testkit::oracle::{self, Action};
+use anyhook_testkit::reference_model::{self, Action};
 use anyhook_testkit::{Scratch, cases};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -53,7 +52,7 @@ fn large_input_and_output_do_not_lock_up() {
 }
 
 #[test]
-fn a_real_answer_goes_to_the_oracle() {
+fn a_real_answer_goes_to_the_model() {
     let scratch = Scratch::new().unwrap();
     let guard = scratch
         .exec("guard", "#!/bin/sh\necho 'not today' >&2\nexit 2\n")
@@ -64,12 +63,12 @@ fn a_real_answer_goes_to_the_oracle() {
         .command(guard)
         .run([""; 0], &payload.to_string())
         .unwrap();
-    let r = oracle::react("codex", "PreToolUse", &payload, &ran.answer(), true);
+    let r = reference_model::react("codex", "PreToolUse", &payload, &ran.answer(), true);
     assert_eq!(r.action, Action::Blocked);
     assert_eq!(r.model_sees, ["not today"]);
     let ran = scratch.command(killed).run([""; 0], "").unwrap();
     assert_eq!(ran.exit, None);
-    let r = oracle::react("copilot-cli", "preToolUse", &payload, &ran.answer(), true);
+    let r = reference_model::react("copilot-cli", "preToolUse", &payload, &ran.answer(), true);
     assert_eq!(r.action, Action::Blocked);
 }
 
@@ -86,13 +85,13 @@ fn files_stay_inside() {
 fn cases_are_folders_or_files() {
     let scratch = Scratch::new().unwrap();
     assert!(
-        cases::read(scratch.project()).is_err(),
+        cases::read_cases(scratch.project()).is_err(),
         "no cases is no success"
     );
     scratch.file("b/in.json", r#"{"n": 1}"#).unwrap();
     scratch.file("b/sub/out.txt", "out").unwrap();
     scratch.file("a.txt", "alone").unwrap();
-    let cases = cases::read(scratch.project()).unwrap();
+    let cases = cases::read_cases(scratch.project()).unwrap();
     let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names, ["a.txt", "b"]);
     let [file, folder] = cases.as_slice() else {

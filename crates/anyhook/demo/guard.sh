@@ -1,6 +1,6 @@
 #!/bin/sh
-# The event is one JSON object on stdin, the same for every agent. To deny, say
-# why on stderr and exit with 2.
+# The event is one JSON object on stdin, the same for every agent. To deny, print
+# the reason to stderr and exit with 2.
 case $(cat) in
 *'rm -rf'*)
     echo 'rm -rf is not allowed here: move it to the trash' >&2

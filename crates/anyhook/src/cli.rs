@@ -1,12 +1,15 @@
-//! Arguments to commands, and results to exit codes: 0 for success, 1 for a
-//! finding or a failure, 2 for wrong usage.
+//! The list of commands: parses the arguments, runs one command and turns its
+//! result into an exit code ([`CommandStatus`]).
 
-use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 
+use clap::{Parser, Subcommand};
+
+use crate::commands::registries::RegistryArgs;
 use crate::commands::{
-    agents, codex, completions, convert, demo, doctor, emit, explain, init, install, log, man,
-    openhook, registries, replay, run, schema, serve, ship, stats, status, tail, test, trust,
-    uninstall, validate,
+    agents, allow_once, caller, check, codex, completions, convert, demo, doctor, emit, explain,
+    guard, init, install, log, man, openhook, registries, replay, run, schema, serve, ship, stats,
+    status, tail, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -16,69 +19,125 @@ use crate::render::Terminal;
     name = "anyhook",
     version = env!("ANYHOOK_VERSION"),
     arg_required_else_help = true,
-    after_help = "Example:\n  anyhook validate .anyhook/hooks.yaml"
+    after_help = "Examples:\n  anyhook demo\n  anyhook init\n  anyhook validate .anyhook/hooks.yaml\n\n\
+                  Exit codes: 0 success, 1 problems found or the command failed, 2 wrong usage,\n\
+                  3 a guard asks (check)"
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Demo(demo::Args),
-    Install(install::Args),
-    Uninstall(uninstall::Args),
-    Status(status::Args),
-    Doctor(doctor::Args),
-    Init(init::Args),
-    Validate(validate::Args),
-    Convert(convert::Args),
-    Agents(agents::Args),
-    Trust(trust::Args),
+    Demo(demo::DemoArgs),
+    Install(install::InstallArgs),
+    Uninstall(uninstall::UninstallArgs),
+    Status(status::StatusArgs),
+    Doctor(doctor::DoctorArgs),
+    Init(init::InitArgs),
+    Validate(validate::ValidateArgs),
+    Convert(convert::ConvertArgs),
+    Agents(agents::AgentsArgs),
+    Trust(trust::TrustArgs),
     Untrust(trust::UntrustArgs),
-    Explain(explain::Args),
-    Test(test::Args),
-    Run(run::Args),
-    Emit(emit::Args),
-    Openhook(openhook::Args),
-    Codex(codex::Args),
-    Serve(serve::Args),
-    Ship(ship::Args),
-    Log(log::Args),
-    Tail(tail::Args),
-    Stats(stats::Args),
-    Replay(replay::Args),
-    Events(registries::Events),
-    Tools(registries::Tools),
-    Capabilities(registries::Capabilities),
-    Schema(schema::Args),
-    Completions(completions::Args),
-    Man(man::Args),
+    Explain(explain::ExplainArgs),
+    Check(check::CheckArgs),
+    Guard(guard::GuardArgs),
+    #[command(name = "allow-once")]
+    AllowOnce(allow_once::AllowOnceArgs),
+    Test(test::TestArgs),
+    Run(run::RunArgs),
+    Emit(emit::EmitArgs),
+    Openhook(openhook::OpenhookArgs),
+    Codex(codex::CodexArgs),
+    Serve(serve::ServeArgs),
+    Ship(ship::ShipArgs),
+    Log(log::LogArgs),
+    Tail(tail::TailArgs),
+    Stats(stats::StatsArgs),
+    Replay(replay::ReplayArgs),
+    /// List the canonical events
+    #[command(after_help = "Example:\n  anyhook events --json")]
+    Events(RegistryArgs),
+    /// List the canonical tools
+    #[command(after_help = "Example:\n  anyhook tools --json")]
+    Tools(RegistryArgs),
+    /// List the capabilities that a hook can require
+    #[command(after_help = "Example:\n  anyhook capabilities --json")]
+    Capabilities(RegistryArgs),
+    Schema(schema::SchemaArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
-/// Whether a command that did its work found something wrong.
+impl Command {
+    /// Refuses a command that would switch hooks on or off if a coding agent runs
+    /// it and no user can see it.
+    fn check_caller(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Install(args) if args.changes_files() => caller::check("install"),
+            Self::Uninstall(args) if args.changes_files() => caller::check("uninstall"),
+            Self::Init(_) => caller::check("init"),
+            Self::Trust(args) if args.records_trust() => caller::check("trust"),
+            Self::Untrust(_) => caller::check("untrust"),
+            Self::AllowOnce(_) => caller::check_terminal("allow-once"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How a command ended; the number is the process's exit code.
+///
+/// `run`, `guard` and `codex` are exceptions: agents and clients define what their
+/// exit codes mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    Good,
-    Findings,
+pub(crate) enum CommandStatus {
+    /// The command did its work and found no problem.
+    Success = 0,
+    /// The command found problems, or it failed; stderr has the reason.
+    Failure = 1,
+    /// The arguments are wrong.
+    Usage = 2,
+    /// `check`: a guard asks the user.
+    Asks = 3,
 }
 
-pub fn command() -> clap::Command {
-    Cli::command()
+impl CommandStatus {
+    pub(crate) fn success_if(is_success: bool) -> Self {
+        if is_success {
+            Self::Success
+        } else {
+            Self::Failure
+        }
+    }
 }
 
-pub fn main() -> u8 {
+/// Runs the hooks for one event. The agent defines what the exit code means.
+pub(crate) fn run_hooks(arguments: impl Iterator<Item = OsString>) -> u8 {
+    u8::try_from(anyhook_run::entry::main(arguments)).unwrap_or(CommandStatus::Failure as u8)
+}
+
+pub(crate) fn main() -> u8 {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are "errors" to the parser; it knows the stream and the code.
+            // `--help` and `--version` are errors to clap too: it picks the stream and the code.
             let _ = error.print();
-            return u8::try_from(error.exit_code()).unwrap_or(2);
+            return u8::try_from(error.exit_code()).unwrap_or(CommandStatus::Usage as u8);
         }
     };
     let terminal = Terminal::from_env();
+    if let Err(error) = cli.command.check_caller() {
+        terminal.error(&format!("{error:#}"));
+        return CommandStatus::Failure as u8;
+    }
     let result = match cli.command {
-        Command::Run(args) => return run::run(args),
+        Command::Run(_) => return run_hooks(std::env::args_os().skip(2)),
+        Command::Guard(args) => match guard::run(&args, &terminal) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Codex(args) => match codex::run(args, &terminal) {
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -97,6 +156,8 @@ pub fn main() -> u8 {
         Command::Emit(args) => emit::run(&args, &terminal),
         Command::Openhook(args) => openhook::run(&args, &terminal),
         Command::Explain(args) => explain::run(&args, &terminal),
+        Command::Check(args) => check::run(&args, &terminal),
+        Command::AllowOnce(args) => allow_once::run(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Serve(args) => serve::run(&args, &terminal),
         Command::Ship(args) => ship::run(&args, &terminal),
@@ -111,12 +172,9 @@ pub fn main() -> u8 {
         Command::Completions(args) => Ok(completions::run(&args, &terminal)),
         Command::Man(args) => man::run(&args, &terminal),
     };
-    match result {
-        Ok(Verdict::Good) => 0,
-        Ok(Verdict::Findings) => 1,
-        Err(error) => {
-            terminal.failure(&format!("{error:#}"));
-            1
-        }
-    }
+    let status = result.unwrap_or_else(|error| {
+        terminal.error(&format!("{error:#}"));
+        CommandStatus::Failure
+    });
+    status as u8
 }

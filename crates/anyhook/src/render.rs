@@ -1,192 +1,199 @@
-//! The only place that writes to the terminal.
+//! The only place that writes to the terminal or asks the user.
 //!
-//! A closed pipe is no failure: `anyhook events | head -1` ends quietly.
+//! A closed pipe is not an error: `anyhook events | head -1` ends quietly.
 
-use std::io::{self, IsTerminal, Write};
+use std::fmt::Display;
+use std::io::{self, BufRead as _, BufWriter, IsTerminal, Write};
 
+use anyhook_util::env;
 use serde::Serialize;
 
-/// What is known of the two streams.
-pub struct Terminal {
-    out: io::Stdout,
-    err: io::Stderr,
-    colour_out: bool,
-    colour_err: bool,
+use crate::cli::CommandStatus;
+
+/// ANSI codes of the colours and styles in use.
+pub(crate) mod colour {
+    pub(crate) const PLAIN: &str = "";
+    pub(crate) const BOLD: &str = "1";
+    pub(crate) const DIM: &str = "2";
+    pub(crate) const RED: &str = "31";
+    pub(crate) const GREEN: &str = "32";
+    pub(crate) const YELLOW: &str = "33";
+    pub(crate) const CYAN: &str = "36";
+    pub(crate) const BOLD_RED: &str = "1;31";
+    pub(crate) const BOLD_YELLOW: &str = "1;33";
+}
+
+/// Columns where the terminal does not report its width.
+const DEFAULT_WIDTH: usize = 100;
+
+/// Bytes that [`Terminal::buffered`] collects before it writes.
+const BUFFER_BYTES: usize = 32 * 1024;
+
+/// Stdout and stderr, and which of them may be coloured.
+pub(crate) struct Terminal {
+    stdout: io::Stdout,
+    stderr: io::Stderr,
+    pub is_stdout_coloured: bool,
+    pub is_stderr_coloured: bool,
 }
 
 impl Terminal {
-    /// Colour only on a terminal, and never with `NO_COLOR`.
-    pub fn from_env() -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    /// Colours only a terminal, and nothing with `NO_COLOR` or `TERM=dumb`.
+    pub(crate) fn from_env() -> Self {
+        let wanted =
+            env::NO_COLOR.os().is_none_or(|value| value.is_empty()) && !env::TERM.is("dumb");
         Self {
-            out: io::stdout(),
-            err: io::stderr(),
-            colour_out: wanted && io::stdout().is_terminal(),
-            colour_err: wanted && io::stderr().is_terminal(),
+            stdout: io::stdout(),
+            stderr: io::stderr(),
+            is_stdout_coloured: wanted && io::stdout().is_terminal(),
+            is_stderr_coloured: wanted && io::stderr().is_terminal(),
         }
     }
 
-    /// Whether what goes to stdout may be coloured.
-    pub fn colour(&self) -> bool {
-        self.colour_out
-    }
-
-    /// Columns of stdout; a readable number where nobody says.
-    pub fn width(&self) -> usize {
-        let stated = std::env::var("COLUMNS").ok();
+    /// Columns of stdout.
+    pub(crate) fn width(&self) -> usize {
+        let stated = env::COLUMNS.text();
         stated
             .and_then(|columns| columns.parse().ok())
-            .or_else(|| window(&self.out))
-            .unwrap_or(100)
+            .or_else(|| window_width(&self.stdout))
+            .unwrap_or(DEFAULT_WIDTH)
     }
 
-    /// Whether what goes to stderr may be coloured.
-    pub fn colour_err(&self) -> bool {
-        self.colour_err
+    /// Prints text to stdout unchanged.
+    pub(crate) fn text(&self, text: &str) {
+        self.bytes(text.as_bytes());
     }
 
-    /// Text for stdout, as it is.
-    pub fn text(&self, text: &str) {
-        write(self.out.lock(), text.as_bytes());
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        write_ignoring_errors(self.stdout.lock(), bytes);
     }
 
-    pub fn bytes(&self, bytes: &[u8]) {
-        write(self.out.lock(), bytes);
+    pub(crate) fn line(&self, text: &str) {
+        self.try_line(text);
     }
 
-    pub fn line(&self, text: &str) {
-        self.text(&format!("{text}\n"));
-    }
-
-    /// A line for whoever follows; `false` when nobody reads any more.
-    pub fn try_line(&self, text: &str) -> bool {
-        let mut out = self.out.lock();
+    /// Prints a line; `false` when the reader of stdout is gone.
+    pub(crate) fn try_line(&self, text: &str) -> bool {
+        let mut out = self.stdout.lock();
         let line = format!("{text}\n");
         out.write_all(line.as_bytes())
             .and_then(|()| out.flush())
             .is_ok()
     }
 
-    /// One document, indented.
-    pub fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+    /// Stdout for long output, written in large pieces.
+    pub(crate) fn buffered(&self) -> impl Write + use<> {
+        BufWriter::with_capacity(BUFFER_BYTES, self.stdout.lock())
+    }
+
+    /// Prints one indented document. Returns success, so that a command can end with it.
+    pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<CommandStatus> {
         self.line(&serde_json::to_string_pretty(value)?);
-        Ok(())
+        Ok(CommandStatus::Success)
     }
 
-    /// Columns as wide as their widest cell; the last one runs free.
-    pub fn table(&self, header: &[&str], rows: &[Vec<String>]) {
-        let mut widths: Vec<usize> = header.iter().map(|title| title.chars().count()).collect();
-        for row in rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
-        let titles: Vec<String> = header.iter().map(|title| title.to_uppercase()).collect();
-        let mut out = self.bold(&aligned(&titles, &widths));
-        out.push('\n');
-        for row in rows {
-            out.push_str(&aligned(row, &widths));
-            out.push('\n');
-        }
-        self.text(&out);
+    /// Prints a line to stderr.
+    pub(crate) fn note(&self, text: &str) {
+        write_ignoring_errors(self.stderr.lock(), format!("{text}\n").as_bytes());
     }
 
-    /// A line beside the output, on stderr.
-    pub fn note(&self, text: &str) {
-        write(self.err.lock(), format!("{text}\n").as_bytes());
+    /// Prints to stderr why the command failed.
+    pub(crate) fn error(&self, message: &str) {
+        let title = paint(self.is_stderr_coloured, colour::BOLD_RED, "error");
+        self.note(&format!("{title}: {message}"));
     }
 
     /// Bold, for stderr.
-    pub fn bold_err(&self, text: &str) -> String {
-        if self.colour_err {
-            format!("\u{1b}[1m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+    pub(crate) fn bold_err(&self, text: &str) -> String {
+        paint(self.is_stderr_coloured, colour::BOLD, text)
     }
 
     /// A severity in its colour, for stderr.
-    pub fn severity(&self, word: &str) -> String {
+    pub(crate) fn severity(&self, word: &str) -> String {
         let colour = match word {
-            "error" | "critical" => "1;31",
-            "warning" => "33",
-            _ => "36",
+            "error" | "critical" => colour::BOLD_RED,
+            "warning" => colour::YELLOW,
+            _ => colour::CYAN,
         };
-        if self.colour_err {
-            format!("\u{1b}[{colour}m{word:<8}\u{1b}[0m")
-        } else {
-            format!("{word:<8}")
-        }
-    }
-
-    /// Why the command failed, on stderr.
-    pub fn failure(&self, message: &str) {
-        let title = if self.colour_err {
-            "\u{1b}[1;31merror\u{1b}[0m"
-        } else {
-            "error"
-        };
-        write(self.err.lock(), format!("{title}: {message}\n").as_bytes());
+        paint(self.is_stderr_coloured, colour, &format!("{word:<8}"))
     }
 
     /// Bold, for stdout.
-    pub fn bold(&self, text: &str) -> String {
-        self.paint("1", text)
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.paint(colour::BOLD, text)
     }
 
-    /// In a colour by its number, for stdout.
-    pub fn paint(&self, colour: &str, text: &str) -> String {
-        if self.colour_out && !colour.is_empty() && !text.is_empty() {
-            format!("\u{1b}[{colour}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
+    /// In a [`colour`], for stdout.
+    pub(crate) fn paint(&self, colour: &str, text: &str) -> String {
+        paint(self.is_stdout_coloured, colour, text)
+    }
+
+    /// Asks a yes-or-no question on stderr; Enter alone chooses the
+    /// default, the end of input means no.
+    pub(crate) fn confirm(&self, question: &str, default: bool) -> bool {
+        let hint = if default { "Y/n" } else { "y/N" };
+        let prompt = format!("{question} [{hint}] ");
+        write_ignoring_errors(self.stderr.lock(), prompt.as_bytes());
+        let mut answer = String::new();
+        if io::stdin().lock().read_line(&mut answer).is_err() {
+            return false;
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "" => default && !answer.is_empty(),
+            answer => matches!(answer, "y" | "yes"),
         }
     }
+}
 
-    /// A question, on stderr; the answer is typed behind it.
-    pub fn prompt(&self, text: &str) {
-        write(self.err.lock(), text.as_bytes());
+/// Whether the user can see a question and answer it.
+pub(crate) fn is_interactive() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+fn paint(is_enabled: bool, colour: &str, text: &str) -> String {
+    if is_enabled && !colour.is_empty() && !text.is_empty() {
+        format!("\u{1b}[{colour}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
     }
 }
 
 #[cfg(unix)]
-fn window(out: &io::Stdout) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(out).ok()?;
+fn window_width(stdout: &io::Stdout) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col))
 }
 
 #[cfg(not(unix))]
-fn window(_out: &io::Stdout) -> Option<usize> {
+fn window_width(_stdout: &io::Stdout) -> Option<usize> {
     None
 }
 
-/// Text of others for a terminal: what would move the cursor or hide something
-/// is seen as what it is.
-pub fn visible(text: &str) -> String {
+/// Escapes control and invisible characters, so that untrusted text cannot move
+/// the cursor or hide a part of itself.
+pub(crate) fn visible(text: &str) -> String {
     let is_hidden = |letter: char| {
         letter.is_control()
             || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
     };
-    text.chars()
-        .flat_map(|letter| {
-            let escaped = is_hidden(letter).then(|| letter.escape_default());
-            let plain = (!is_hidden(letter)).then_some(letter);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_hidden(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
 }
 
-fn aligned(cells: &[String], widths: &[usize]) -> String {
-    let padded: Vec<String> = cells
-        .iter()
-        .zip(widths)
-        .map(|(cell, width)| format!("{cell:<width$}"))
-        .collect();
-    padded.join("  ").trim_end().to_owned()
+/// `1 hook`, `2 hooks`.
+pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    let plural = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }
 
-fn write(mut stream: impl Write, bytes: &[u8]) {
-    // Nobody is left to be told when this fails.
+fn write_ignoring_errors(mut stream: impl Write, bytes: &[u8]) {
+    // A failure cannot be reported: the stream itself is gone.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }

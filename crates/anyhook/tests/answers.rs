@@ -1,19 +1,15 @@
 //! No combination of what hooks may say makes an answer that an agent would
 //! reject: every field with every decision, at every event of every agent,
 //! judged by the reference model (for Codex with its own schemas).
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::respond::RenderOptions;
-use anyhook_agents::spec::{Blocking, Event};
+use anyhook_agents::spec::{Blocking, EventSpec, MatcherSubject};
 use anyhook_model::{Decision, HookEvent, HookResponse};
-use anyhook_testkit::oracle::{self, Action, Answer};
+use anyhook_testkit::reference_model::{self, Action, Answer};
 use serde_json::{Value, json};
 
 /// Every decision with every choice of the other fields.
@@ -35,7 +31,7 @@ fn responses() -> Vec<HookResponse> {
                 reason: text(bit(0), "because: \"quotes\"\nand lines"),
                 context: text(bit(1), "context"),
                 system_message: text(bit(2), "message"),
-                goes_on: bit(3).then_some(false),
+                should_continue: bit(3).then_some(false),
                 suppress_output: bit(4).then_some(true),
                 updated_input: rewrite.as_object().filter(|_| bit(5)).cloned(),
                 ..HookResponse::default()
@@ -46,7 +42,7 @@ fn responses() -> Vec<HookResponse> {
 }
 
 /// An event of this agent, made from canonical data.
-fn asked(adapter: &Adapter, spec: &Event) -> (HookEvent, Value) {
+fn asked(adapter: &Adapter, spec: &EventSpec) -> (HookEvent, Value) {
     let mut event = HookEvent {
         event: spec.is.as_deref().unwrap_or(&spec.native).to_owned(),
         source: "elsewhere".to_owned(),
@@ -65,7 +61,7 @@ fn asked(adapter: &Adapter, spec: &Event) -> (HookEvent, Value) {
             json!({"tool_name": tool, "tool_input": {"path": "/home/dev/proj/a.txt", "content": "x"}})
         }
     };
-    if spec.matcher == "tool" || !spec.tools.is_empty() {
+    if spec.matcher == MatcherSubject::Tool || !spec.tools.is_empty() {
         event.data.clone_from(data.as_object().unwrap());
     }
     event.data.insert("prompt".to_owned(), json!("go"));
@@ -99,8 +95,13 @@ fn no_combination_is_malformed() {
                         stdout: &rendered.stdout,
                         stderr: &rendered.stderr,
                     };
-                    let reaction =
-                        oracle::react(&adapter.spec.id, &spec.native, &payload, &answer, !can_ask);
+                    let reaction = reference_model::react(
+                        &adapter.spec.id,
+                        &spec.native,
+                        &payload,
+                        &answer,
+                        !can_ask,
+                    );
                     count += 1;
                     let prevents = spec.blocking == Blocking::Prevent && response.is_deny();
                     let why = if !reaction.accepted {

@@ -1,14 +1,9 @@
 //! `anyhook explain` and `anyhook test` as an author of hooks uses them.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
-use anyhook_testkit::oracle::{self, Action, Answer};
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::reference_model::{self, Action, Answer};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
 const MANIFEST: &str = r#"
@@ -40,7 +35,7 @@ fn project() -> Scratch {
     scratch
 }
 
-fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> Ran {
+fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> ProcessOutput {
     let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
     binary
         .env("ANYHOOK_TRUST", "all")
@@ -142,7 +137,7 @@ fn test_shows_what_each_agent_does() {
             stderr: row["stderr"].as_str().unwrap(),
         };
         let event = row["native_event"].as_str().unwrap();
-        let reaction = oracle::react(agent, event, &row["payload"], &answer, false);
+        let reaction = reference_model::react(agent, event, &row["payload"], &answer, false);
         assert_eq!(reaction.action, Action::Blocked, "{row} {reaction:?}");
         assert!(!row["effect"].as_str().unwrap().is_empty());
         assert!(row["lost"].is_array());

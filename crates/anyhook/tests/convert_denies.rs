@@ -2,21 +2,16 @@
 //! runs it, and a model of the agent that shares nothing with the tables says
 //! what comes of it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Blocking, Scope, Shape};
+use anyhook_agents::spec::{Blocking, ConfigShape, Scope};
 use anyhook_model::HookEvent;
-use anyhook_testkit::oracle::{Action, react};
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::reference_model::{Action, react};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
 const HANDLER: &str = "./check it's.sh \"$CLAUDE_PROJECT_DIR\" // %s \\n";
@@ -80,7 +75,12 @@ fn commands(value: &Value, found: &mut Vec<String>) {
 }
 
 /// The converted hook's answer to one call. `None`: the means to run it are missing.
-fn answer(scratch: &Scratch, adapter: &Adapter, native: &str, payload: &Value) -> Option<Ran> {
+fn answer(
+    scratch: &Scratch,
+    adapter: &Adapter,
+    native: &str,
+    payload: &Value,
+) -> Option<ProcessOutput> {
     let file = adapter
         .spec
         .files
@@ -90,11 +90,11 @@ fn answer(scratch: &Scratch, adapter: &Adapter, native: &str, payload: &Value) -
     let path = scratch.project().join(file.path.as_ref());
     let stdin = payload.to_string();
     match adapter.spec.config.shape {
-        Shape::Scripts => {
+        ConfigShape::Scripts => {
             let script = path.join(native);
             Some(scratch.command(script).run([""; 0], &stdin).unwrap())
         }
-        Shape::Plugin => plugin(scratch, &path, native, payload),
+        ConfigShape::Plugin => plugin(scratch, &path, native, payload),
         _ => {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut found = Vec::new();
@@ -107,7 +107,7 @@ fn answer(scratch: &Scratch, adapter: &Adapter, native: &str, payload: &Value) -
 }
 
 /// A plugin is a program that the agent loads: a thrown error is its refusal.
-fn plugin(scratch: &Scratch, path: &Path, native: &str, payload: &Value) -> Option<Ran> {
+fn plugin(scratch: &Scratch, path: &Path, native: &str, payload: &Value) -> Option<ProcessOutput> {
     let driver = r"
         const [path, native, payload] = process.argv.slice(2);
         const plugin = Object.values(await import(path))[0];
@@ -169,7 +169,7 @@ fn a_block_in_place_of_a_hook_denies_in_every_agent() {
 fn denies(
     adapter: &Adapter,
     event: &str,
-    natives: &[&anyhook_agents::spec::Event],
+    natives: &[&anyhook_agents::spec::EventSpec],
     capability: &str,
 ) -> bool {
     let id = adapter.spec.id.as_ref();

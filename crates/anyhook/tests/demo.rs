@@ -1,12 +1,7 @@
 //! The newcomer's first command: it shows what the agents really do, and its
 //! payloads are those that were recorded.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
-use anyhook_testkit::oracle::{self, Action, Answer};
-use anyhook_testkit::{Golden, Ran, Scratch};
+use anyhook_testkit::reference_model::{self, Action, Answer};
+use anyhook_testkit::{Golden, ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
-fn demo(scratch: &Scratch, columns: &str, arguments: &[&str]) -> Ran {
+fn demo(scratch: &Scratch, columns: &str, arguments: &[&str]) -> ProcessOutput {
     let temporary = scratch.home().join("tmp");
     fs::create_dir_all(&temporary).unwrap();
     let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
@@ -60,7 +55,7 @@ fn every_agent_does_what_the_table_says() {
                 stdout: text("stdout"),
                 stderr: text("stderr"),
             };
-            let reaction = oracle::react(
+            let reaction = reference_model::react(
                 text("agent"),
                 text("native_event"),
                 &row["payload"],

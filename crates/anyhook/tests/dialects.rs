@@ -5,12 +5,7 @@
 //! The hooks are made: what a hook of a dialect prints is what that agent's own
 //! table says it obeys.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
@@ -19,7 +14,7 @@ use anyhook_agents::matrix::clients;
 use anyhook_agents::respond::RenderOptions;
 use anyhook_model::{Answer, HookEvent, HookResponse};
 use anyhook_testkit::Scratch;
-use anyhook_testkit::oracle::{self, Action, Reaction};
+use anyhook_testkit::reference_model::{self, Action, Reaction};
 use serde_json::{Value, json};
 use support::journal;
 
@@ -205,7 +200,8 @@ fn under(
         .env("ANYHOOK_TRUST", "all");
     let arguments = ["run", "--agent", id, "--event", &made.native_event];
     let ran = binary.run(arguments, &made.payload.to_string()).unwrap();
-    let reaction = oracle::react(id, &made.native_event, &made.payload, &ran.answer(), false);
+    let reaction =
+        reference_model::react(id, &made.native_event, &made.payload, &ran.answer(), false);
     let record = journal(scratch).pop()?;
     let lost: Vec<String> = record.lost.iter().map(|loss| loss.field.clone()).collect();
     let checked =
@@ -291,7 +287,8 @@ fn a_question_is_a_deny_where_nobody_sits() {
         let binary = binary.env("ANYHOOK_TRUST", "all").env("CI", "true");
         let arguments = ["run", "--agent", id, "--event", &made.native_event];
         let ran = binary.run(arguments, &made.payload.to_string()).unwrap();
-        let reaction = oracle::react(id, &made.native_event, &made.payload, &ran.answer(), true);
+        let reaction =
+            reference_model::react(id, &made.native_event, &made.payload, &ran.answer(), true);
         // An editor has somebody in front of it even there.
         assert_ne!(
             reaction.action,

@@ -1,11 +1,6 @@
 //! Without `--agent`: the surroundings give the agent away, else the payload.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
@@ -44,7 +39,7 @@ fn explain(scratch: &Scratch, payload: &Value, variable: Option<(&str, &str)>) -
     if ran.exit == Some(0) {
         return Some(ran.json().unwrap());
     }
-    assert!(ran.stderr.contains("--agent NAME"), "{ran:?}");
+    assert!(ran.stderr.contains("--agent <NAME>"), "{ran:?}");
     None
 }
 

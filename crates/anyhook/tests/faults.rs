@@ -3,20 +3,15 @@
 //! of the reference model; the same faults without an agent, and many at once,
 //! are tests of the dispatcher's own crate.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod support;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_model::HookEvent;
-use anyhook_testkit::oracle::{self, Action, Reaction};
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::reference_model::{self, Action, Reaction};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 use support::{assert_nothing_left, journal};
 
@@ -130,7 +125,7 @@ fn call(adapter: &Adapter, scratch: &Scratch, command: &str) -> (String, Value) 
     (made.native_event, made.payload)
 }
 
-fn run(adapter: &Adapter, scratch: &Scratch, event: &str, payload: &str) -> Ran {
+fn run(adapter: &Adapter, scratch: &Scratch, event: &str, payload: &str) -> ProcessOutput {
     let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
     let arguments = ["run", "--agent", adapter.spec.id.as_ref(), "--event", event];
     binary
@@ -139,13 +134,13 @@ fn run(adapter: &Adapter, scratch: &Scratch, event: &str, payload: &str) -> Ran 
         .unwrap()
 }
 
-fn reaction(adapter: &Adapter, event: &str, payload: &Value, ran: &Ran) -> Reaction {
-    oracle::react(&adapter.spec.id, event, payload, &ran.answer(), false)
+fn reaction(adapter: &Adapter, event: &str, payload: &Value, ran: &ProcessOutput) -> Reaction {
+    reference_model::react(&adapter.spec.id, event, payload, &ran.answer(), false)
 }
 
 /// It goes on, the agent finds nothing wrong, and nothing else has changed.
 #[track_caller]
-fn assert_goes_on(about: &str, ran: &Ran, reaction: &Reaction) {
+fn assert_goes_on(about: &str, ran: &ProcessOutput, reaction: &Reaction) {
     assert_eq!(
         reaction.action,
         Action::Proceeds,

@@ -1,21 +1,16 @@
 //! What `install` writes into each agent's project: into an empty one, behind
-//! hooks that are there, and between comments. One folder per agent; in it one
-//! folder per case with `before/` and `after/`, the project's files.
+//! hooks that are there, and between comments. Each case is a folder in
+//! `agents/<slug>/install/` with `before/` and `after/`, the project's files.
 //!
 //! `UPDATE=1` rewrites `after/`; read the difference before you commit it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhook_testkit::{Ran, Scratch, cases};
+use anyhook_testkit::{ProcessOutput, Scratch};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -51,22 +46,23 @@ fn texts(files: &Files) -> BTreeMap<&str, String> {
         .collect()
 }
 
-fn anyhook(scratch: &Scratch, arguments: &[&str]) -> Ran {
+fn anyhook(scratch: &Scratch, arguments: &[&str]) -> ProcessOutput {
     scratch
         .command(env!("CARGO_BIN_EXE_anyhook"))
         .run(arguments, "")
         .unwrap()
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/install")
+fn folder(agent: &str) -> PathBuf {
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
+    agents.join(agent).join("install")
 }
 
 #[test]
 fn every_agent_has_its_cases() {
     for adapter in anyhook_agents::matrix::clients() {
         for case in ["empty", "existing", "comments"] {
-            let path = folder().join(adapter.spec.id.as_ref()).join(case);
+            let path = folder(&adapter.spec.id).join(case);
             assert!(path.is_dir(), "{} is missing", path.display());
         }
     }
@@ -75,10 +71,10 @@ fn every_agent_has_its_cases() {
 #[test]
 fn golden() {
     let update = std::env::var_os("UPDATE").is_some();
-    for agent in cases::read(folder()).unwrap() {
-        for entry in fs::read_dir(&agent.path).unwrap().flatten() {
+    for agent in anyhook_agents::matrix::clients().map(|adapter| adapter.spec.id.as_ref()) {
+        for entry in fs::read_dir(folder(agent)).unwrap().flatten() {
             let case = entry.path();
-            let name = format!("{}/{}", agent.name, entry.file_name().to_string_lossy());
+            let name = format!("{agent}/{}", entry.file_name().to_string_lossy());
             let before = files(&case.join("before"));
             let scratch = Scratch::new().unwrap();
             let project = scratch.project();
@@ -89,7 +85,7 @@ fn golden() {
             } else {
                 "before_tool_execute"
             };
-            let install = ["install", "--agent", &agent.name, "--events", events];
+            let install = ["install", "--agent", agent, "--events", events];
 
             let dry = anyhook(&scratch, &[&install[..], &["--dry-run"]].concat());
             assert_eq!(
@@ -129,7 +125,7 @@ fn golden() {
                 "{name}; UPDATE=1 takes it over"
             );
 
-            let ran = anyhook(&scratch, &["uninstall", "--agent", &agent.name]);
+            let ran = anyhook(&scratch, &["uninstall", "--agent", agent]);
             assert_eq!(ran.exit, Some(0), "{name}: {}", ran.stderr);
             assert_eq!(files(&project), before, "{name}: something stayed");
             let made: Vec<_> = fs::read_dir(&project).unwrap().flatten().collect();

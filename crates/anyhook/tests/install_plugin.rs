@@ -3,14 +3,7 @@
 //!
 //! Without Node.js on PATH there is nothing to drive it with, and the tests say so.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::process::Command;
 
@@ -19,18 +12,23 @@ use serde_json::{Value, json};
 
 /// Calls one hook of a plugin as OpenCode does, and tells what became of it.
 const DRIVER: &str = r#"
-const [file, hook, input, output] = process.argv.slice(2);
-const module = await import(file);
-for (const one of Object.values(module)) {
-  if (typeof one !== "function") throw new Error("OpenCode drops files that export other things");
+const [files, hook, input, output] = process.argv.slice(2);
+const copies = [];
+for (const file of files.split(",")) {
+  const module = await import(file);
+  for (const one of Object.values(module)) {
+    if (typeof one !== "function") throw new Error("OpenCode drops files that export other things");
+  }
+  copies.push(await module.anyhook({ directory: process.cwd() }));
 }
-const hooks = await module.anyhook({ directory: process.cwd() });
+const hooks = copies[0];
 const told = JSON.parse(output);
+const asked = JSON.parse(input);
 const args = told.args;
 const started = Date.now();
 let thrown = null;
 try {
-  await hooks[hook](JSON.parse(input), told);
+  for (const copy of copies) await copy[hook](asked, told);
 } catch (error) {
   thrown = error.message;
 }
@@ -260,6 +258,60 @@ fn opencode_goes_on_when_anyhook_hangs() {
     assert_eq!(said["output"]["args"]["command"], "ls");
 }
 
+/// OpenCode calls the plugins one after the other with the same objects.
+#[test]
+fn the_users_and_the_projects_plugin_answer_once() {
+    const PREFIX: &str = "echo x >>ran; sed 's/.*\"command\":\"\\([^\"]*\\)\".*/\
+        {\"context\":\"told\",\"updated_input\":{\"command\":\"echo P; \\1\"}}/'";
+    for (event, hook, input, output) in [
+        (
+            "before_tool_execute",
+            "tool.execute.before",
+            json!({"tool": "bash", "sessionID": "s", "callID": "c"}),
+            json!({"args": {"command": "ls"}}),
+        ),
+        (
+            "before_prompt",
+            "chat.message",
+            json!({"sessionID": "s"}),
+            json!({"message": {}, "parts": [{"type": "text", "text": "\"command\":\"ls\""}]}),
+        ),
+    ] {
+        let Some(lab) = Lab::new(&manifest(event, PREFIX), &[]) else {
+            return;
+        };
+        let install = ["install", "--agent", "opencode", "--scope", "user"];
+        let ran = lab
+            .scratch
+            .command(env!("CARGO_BIN_EXE_anyhook"))
+            .run(install, "")
+            .unwrap();
+        assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
+        let user = lab
+            .scratch
+            .home()
+            .join(".config/opencode/plugin/anyhook.js");
+        let project = lab.scratch.project().join(".opencode/plugin/anyhook.js");
+        let files = [&user, &project].map(|path| path.to_string_lossy());
+        let said = lab.drive(&files.join(","), hook, &input, &output);
+        assert_eq!(said["thrown"], Value::Null);
+        let ran = std::fs::read_to_string(lab.scratch.project().join("ran")).unwrap();
+        assert_eq!(ran, "x\n", "{said}");
+        assert!(said.to_string().matches("told").count() <= 1, "{said}");
+        assert!(!said.to_string().contains("echo P; echo P"), "{said}");
+
+        // A copy whose program is gone has no answer, so the other one asks.
+        let text = std::fs::read_to_string(&user).unwrap();
+        let broken = text.replace("\"argv\":[\"", "\"argv\":[\"/nowhere");
+        std::fs::write(&user, broken).unwrap();
+        let mut next = input.clone();
+        next["sessionID"] = "t".into();
+        lab.drive(&files.join(","), hook, &next, &output);
+        let ran = std::fs::read_to_string(lab.scratch.project().join("ran")).unwrap();
+        assert_eq!(ran, "x\nx\n");
+    }
+}
+
 /// Commands that `convert` carries over, with no anyhook at run time.
 #[test]
 fn a_converted_plugin_runs_commands_by_the_plain_contract() {
@@ -295,6 +347,7 @@ fn a_converted_plugin_runs_commands_by_the_plain_contract() {
                     "opencode",
                     "-o",
                     "native.mjs",
+                    "--allow-loss",
                 ],
                 "",
             )
@@ -311,4 +364,82 @@ fn a_converted_plugin_runs_commands_by_the_plain_contract() {
         assert_eq!(said["thrown"], thrown, "{script}");
         assert_eq!(said["output"]["args"]["command"], command, "{script}");
     }
+}
+
+/// A guard that was written for the plain contract finds the contract's names and keys.
+#[test]
+fn a_converted_contract_hook_gets_the_contracts_names() {
+    if !has_node() {
+        return;
+    }
+    let guard = "cat >> seen.jsonl; echo '{\"decision\":\"deny\",\"reason\":\"never\"}'";
+    let source = json!({"hooks": {"preToolUse": [{"command": guard}], "beforeSubmitPrompt": [{"command": guard}]}});
+    let Some(lab) = Lab::new(&manifest("before_tool_execute", "true"), &["--dry-run"]) else {
+        return;
+    };
+    let arguments = [
+        "convert",
+        "-",
+        "--from",
+        "contract",
+        "--to",
+        "opencode",
+        "-o",
+        "native.mjs",
+    ];
+    let command = lab.scratch.command(env!("CARGO_BIN_EXE_anyhook"));
+    let ran = command.run(arguments, &source.to_string()).unwrap();
+    assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
+    let native = lab.scratch.project().join("native.mjs");
+    let calls = [
+        (
+            "bash",
+            json!({"command": "ls"}),
+            json!({"tool_name": "Shell", "tool_input": {"command": "ls"}}),
+        ),
+        (
+            "write",
+            json!({"filePath": "a", "content": "x"}),
+            json!({"tool_name": "Write", "tool_input": {"path": "a", "contents": "x"}}),
+        ),
+        (
+            "read",
+            json!({"filePath": "a"}),
+            json!({"tool_name": "Read", "tool_input": {"path": "a"}}),
+        ),
+        (
+            "edit",
+            json!({"filePath": "a", "oldString": "1", "newString": "2"}),
+            json!({"tool_name": "Edit", "tool_input": {"path": "a", "old_string": "1", "new_string": "2"}}),
+        ),
+        (
+            "multiedit",
+            json!({"filePath": "a", "edits": [{"oldString": "1", "newString": "2"}]}),
+            json!({"tool_name": "MultiEdit", "tool_input": {"path": "a", "edits": [{"old_string": "1", "new_string": "2"}]}}),
+        ),
+        (
+            "grep",
+            json!({"pattern": "x"}),
+            json!({"tool_name": "Grep", "tool_input": {"pattern": "x"}}),
+        ),
+    ];
+    let seen = || anyhook_testkit::whole_lines(&lab.scratch.project().join("seen.jsonl")).unwrap();
+    for (tool, args, expected) in calls {
+        let input = json!({"tool": tool, "sessionID": "s", "callID": "c"});
+        let output = json!({"args": args});
+        let said = lab.drive(
+            &native.to_string_lossy(),
+            "tool.execute.before",
+            &input,
+            &output,
+        );
+        assert_eq!(said["thrown"], "never", "{tool}");
+        assert_eq!(seen().last(), Some(&expected), "{tool}");
+    }
+    let output = json!({"message": {}, "parts": [{"type": "text", "text": "hi"}]});
+    let input = json!({"sessionID": "s"});
+    lab.drive(&native.to_string_lossy(), "chat.message", &input, &output);
+    let prompt = seen().pop().unwrap();
+    assert_eq!(prompt["tool_name"], "beforeSubmitPrompt", "{prompt}");
+    assert_eq!(prompt["tool_input"]["prompt"], "hi", "{prompt}");
 }

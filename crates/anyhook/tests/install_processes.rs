@@ -1,13 +1,7 @@
 //! Many installs at once, and installs that die at any moment, with the real
 //! program.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::fs;
 use std::process::{Command, Stdio};

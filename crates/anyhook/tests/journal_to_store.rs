@@ -1,16 +1,11 @@
 //! Writers that turn the journal's file, and a reader that is slower than they are.
-#![allow(
-    clippy::unwrap_used,
-    clippy::tests_outside_test_module,
-    reason = "tests"
-)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhook_model::{HookEvent, Record};
-use anyhook_run::journal::Journal;
-use anyhook_store::journal::{BatchLimit, Tail};
-use anyhook_store::{Ingested, SqliteStore};
+use anyhook_run::record::journal::Journal;
+use anyhook_store::journal::{BatchLimit, JournalImporter};
+use anyhook_store::{IngestCounts, SqliteStore};
 
 const WRITERS: usize = 4;
 const LINES: usize = 1500;
@@ -19,14 +14,16 @@ const LINES: usize = 1500;
 fn every_line_is_taken_once() {
     let state = tempfile::tempdir().unwrap();
     // So many files that some turn at every moment, and none is thrown away.
-    let journal = Journal::new(state.path()).rotating_at(40_000).kept_open();
+    let journal = Journal::new(state.path())
+        .with_rotate_size(40_000)
+        .keep_open();
     let store = SqliteStore::open(&state.path().join("store.db")).unwrap();
     let limit = BatchLimit {
         lines: 7,
         ..BatchLimit::default()
     };
-    let mut tail = Tail::new(journal.folder(), "here").with_limit(limit);
-    let mut all = Ingested::default();
+    let mut tail = JournalImporter::new(journal.folder(), "here").with_limit(limit);
+    let mut all = IngestCounts::default();
     let running = AtomicUsize::new(WRITERS);
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -39,10 +36,10 @@ fn every_line_is_taken_once() {
             });
         }
         while running.load(Ordering::Acquire) > 0 {
-            all += tail.pump(&store).unwrap();
+            all += tail.import_all(&store).unwrap();
         }
     });
-    all += tail.pump(&store).unwrap();
+    all += tail.import_all(&store).unwrap();
     assert!((5..64).contains(&journal.rotated().len()));
     assert_eq!(all.new, (WRITERS * LINES) as u64);
     assert_eq!((all.duplicate, all.refused), (0, 0));

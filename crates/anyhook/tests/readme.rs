@@ -1,6 +1,5 @@
 //! The tour of the README really works, and prints what the README says.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
 use std::process::Command;

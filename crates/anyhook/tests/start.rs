@@ -1,7 +1,7 @@
-//! How the program starts: it has an entry point of its own, and what the
-//! standard library would have done must be done all the same.
+//! How the program starts and ends: closed standard streams, a reader that has
+//! gone away, output without a final line break.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![cfg(test)]
 
 use std::io::Write;
 use std::process::{Command, Stdio};

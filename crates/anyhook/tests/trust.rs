@@ -1,17 +1,12 @@
 //! Consent, through the real binary: what is shown, what is recorded, and what
 //! runs after it.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 use std::path::Path;
 
-use anyhook_testkit::oracle::{Action, react};
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::reference_model::{Action, react};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
 const MANIFEST: &str = r"
@@ -37,7 +32,7 @@ fn project() -> Scratch {
     scratch
 }
 
-fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> Ran {
+fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> ProcessOutput {
     let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
     binary.run(arguments, stdin).unwrap()
 }
@@ -200,7 +195,7 @@ fn the_policy_and_what_consent_cannot_cover_are_shown() {
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     for part in [
         "restricted by .anyhook/policy.json  sha256 ",
-        "`$ELSEWHERE/x.sh` names files that consent cannot cover",
+        "trust cannot cover the files that `$ELSEWHERE/x.sh` names",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }

@@ -1,13 +1,8 @@
 //! `anyhook validate` as users see it. A case is a folder in `cases/validate`:
 //! one file to check, and `expected` with the exit code and what is printed.
 //! `UPDATE=1` rewrites the expectations.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+
+#![cfg(test)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,12 +1,12 @@
-//! Judges a recorded stream: `cargo run -p openhook --example judge < stream.jsonl`
+//! Checks a recorded stream: `cargo run -p openhook --example judge < stream.jsonl`
 
 #![allow(clippy::print_stdout, reason = "an example shows its result")]
 
-use openhook::Checker;
+use openhook::StreamChecker;
 use std::io::{self, BufRead};
 
 fn main() -> io::Result<()> {
-    let mut checker = Checker::new();
+    let mut checker = StreamChecker::new();
     let mut input = io::stdin().lock();
     let mut line = String::new();
     while input.read_line(&mut line)? > 0 {

@@ -1,13 +1,14 @@
 //! Typed views of `data`, one per event type.
 //!
-//! A view borrows from the envelope and is lenient: what is absent, or of a
-//! wrong type, or outside a closed list, reads as `None`. [`crate::validate`] is
-//! what complains. The same structs build `data` for the writer.
+//! A view borrows from the envelope and is lenient: a value that is absent, of a
+//! wrong type or outside a closed list becomes `None`, and [`crate::validate`]
+//! reports it by the rules that are generated here. The same structs build
+//! `data`.
 
 use crate::event_type;
 use serde_json::{Map, Value};
 
-/// A closed list of words.
+/// An enum of a closed list of words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -15,7 +16,7 @@ macro_rules! words {
         pub enum $name { $($variant),+ }
 
         impl $name {
-            /// Every word, as it is written.
+            /// Every word, as written.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             pub fn as_str(self) -> &'static str {
@@ -33,21 +34,23 @@ macro_rules! words {
             }
         }
 
-        impl Field<'_> for $name {
-            fn read(value: &Value) -> Option<Self> {
+        impl ViewField<'_> for $name {
+            const KIND: ValueKind = ValueKind::OneOf(Self::WORDS);
+
+            fn from_json(value: &Value) -> Option<Self> {
                 Self::parse(value.as_str()?)
             }
-            fn write(self) -> Value {
+            fn to_json(self) -> Value {
                 self.as_str().into()
             }
         }
     };
 }
 
-/// A struct of optional fields that are read from and written to an object.
+/// A struct of optional fields of an object, and the rules of these fields.
 macro_rules! view {
     ($(#[$doc:meta])* $name:ident $(<$life:lifetime>)? {
-        $($(#[$field_doc:meta])* $field:ident: $kind:ty),+ $(,)?
+        $($(#[$field_doc:meta])* $field:ident: $kind:ty $(= { $rule:ident: $value:expr })?),+ $(,)?
     }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,15 +59,20 @@ macro_rules! view {
         }
 
         impl $(<$life>)? $name $(<$life>)? {
-            pub fn read(data: & $($life)? Map<String, Value>) -> Self {
-                Self { $($field: data.get(stringify!($field)).and_then(Field::read)),+ }
+            const RULES: &'static [FieldRule] = &[$(FieldRule {
+                $($rule: $value,)?
+                ..FieldRule::optional(stringify!($field), <$kind as ViewField>::KIND)
+            }),+];
+
+            pub fn from_map(data: & $($life)? Map<String, Value>) -> Self {
+                Self { $($field: data.get(stringify!($field)).and_then(ViewField::from_json)),+ }
             }
 
-            /// The fields that are there, in the order of the text.
+            /// The fields that are set, in the order of the protocol's text.
             pub fn to_map(self) -> Map<String, Value> {
                 let mut data = Map::new();
                 $(if let Some(value) = self.$field {
-                    data.insert(stringify!($field).to_owned(), value.write());
+                    data.insert(stringify!($field).to_owned(), value.to_json());
                 })+
                 data
             }
@@ -78,34 +86,69 @@ macro_rules! view {
     };
 }
 
-trait Field<'a>: Sized {
-    fn read(value: &'a Value) -> Option<Self>;
-    fn write(self) -> Value;
+/// What a field of `data` may contain.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ValueKind {
+    Text,
+    OneOf(&'static [&'static str]),
+    Integer { min: u64 },
 }
 
-impl<'a> Field<'a> for &'a str {
-    fn read(value: &'a Value) -> Option<Self> {
+/// How [`crate::validate`] checks a field of `data`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldRule {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ValueKind,
+    pub(crate) required: bool,
+}
+
+impl FieldRule {
+    const fn optional(name: &'static str, kind: ValueKind) -> Self {
+        let required = false;
+        Self {
+            name,
+            kind,
+            required,
+        }
+    }
+}
+
+const LINE_NUMBER: ValueKind = ValueKind::Integer { min: 1 };
+
+trait ViewField<'a>: Sized {
+    const KIND: ValueKind;
+
+    fn from_json(value: &'a Value) -> Option<Self>;
+    fn to_json(self) -> Value;
+}
+
+impl<'a> ViewField<'a> for &'a str {
+    const KIND: ValueKind = ValueKind::Text;
+
+    fn from_json(value: &'a Value) -> Option<Self> {
         value.as_str()
     }
-    fn write(self) -> Value {
+    fn to_json(self) -> Value {
         self.into()
     }
 }
 
-impl Field<'_> for u64 {
-    fn read(value: &Value) -> Option<Self> {
+impl ViewField<'_> for u64 {
+    const KIND: ValueKind = ValueKind::Integer { min: 0 };
+
+    fn from_json(value: &Value) -> Option<Self> {
         value.as_u64().or_else(|| whole_number(value.as_f64()?))
     }
-    fn write(self) -> Value {
+    fn to_json(self) -> Value {
         self.into()
     }
 }
 
-/// JSON Schema counts `3.0` as an integer, and so do producers in languages
-/// that have only one number type.
+/// JSON Schema counts `3.0` as an integer, and producers in languages with only
+/// one number type write it.
 fn whole_number(number: f64) -> Option<u64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() != 0.0 || !(0.0..=MAX_EXACT).contains(&number) {
         return None;
     }
     #[expect(
@@ -127,7 +170,7 @@ words! {
 }
 
 words! {
-    /// How a tool call came out.
+    /// The result of a tool call.
     ToolStatus { Success = "success", Error = "error" }
 }
 
@@ -175,7 +218,7 @@ view! {
     /// `data` of `tool.end`.
     ToolEnd<'a> {
         tool_name: &'a str,
-        /// The same as in the `tool.start` that it ends.
+        /// The same as in the matching `tool.start`.
         tool_call_id: &'a str,
         status: ToolStatus,
         duration_ms: u64,
@@ -186,12 +229,12 @@ view! {
     /// `data` of `file.write`.
     FileWrite<'a> {
         /// Absolute, or relative to the repository. Required.
-        path: &'a str,
+        path: &'a str = { required: true },
         operation: FileOperation,
         /// First line that was written, counted from 1.
-        start_line: u64,
+        start_line: u64 = { kind: LINE_NUMBER },
         /// Last line that was written, counted from 1, inclusive.
-        end_line: u64,
+        end_line: u64 = { kind: LINE_NUMBER },
         /// `provider/model`, see [`crate::model_id`].
         model: &'a str,
         tool_call_id: &'a str,
@@ -212,94 +255,27 @@ pub enum Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub fn read(event_type: &str, data: &'a Map<String, Value>) -> Self {
+    pub fn from_map(event_type: &str, data: &'a Map<String, Value>) -> Self {
         match event_type {
-            event_type::SESSION_START => Self::SessionStart(SessionStart::read(data)),
-            event_type::SESSION_END => Self::SessionEnd(SessionEnd::read(data)),
-            event_type::PROMPT_SUBMIT => Self::PromptSubmit(PromptSubmit::read(data)),
-            event_type::TOOL_START => Self::ToolStart(ToolStart::read(data)),
-            event_type::TOOL_END => Self::ToolEnd(ToolEnd::read(data)),
-            event_type::FILE_WRITE => Self::FileWrite(FileWrite::read(data)),
+            event_type::SESSION_START => Self::SessionStart(SessionStart::from_map(data)),
+            event_type::SESSION_END => Self::SessionEnd(SessionEnd::from_map(data)),
+            event_type::PROMPT_SUBMIT => Self::PromptSubmit(PromptSubmit::from_map(data)),
+            event_type::TOOL_START => Self::ToolStart(ToolStart::from_map(data)),
+            event_type::TOOL_END => Self::ToolEnd(ToolEnd::from_map(data)),
+            event_type::FILE_WRITE => Self::FileWrite(FileWrite::from_map(data)),
             _ => Self::Other(data),
         }
     }
 }
 
-/// What a field of `data` may hold; [`crate::validate`] asks.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    Text,
-    OneOf(&'static [&'static str]),
-    Integer { min: u64 },
-}
-
-pub(crate) struct Rule {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub required: bool,
-}
-
-const fn optional(name: &'static str, kind: Kind) -> Rule {
-    Rule {
-        name,
-        kind,
-        required: false,
-    }
-}
-
-const COUNT: Kind = Kind::Integer { min: 0 };
-const LINE: Kind = Kind::Integer { min: 1 };
-
-pub(crate) fn rules(event_type: &str) -> &'static [Rule] {
+pub(crate) fn rules(event_type: &str) -> &'static [FieldRule] {
     match event_type {
-        event_type::SESSION_START => const { &[optional("model", Kind::Text)] },
-        event_type::SESSION_END => {
-            const {
-                &[
-                    optional("transcript_path", Kind::Text),
-                    optional("reason", Kind::OneOf(EndReason::WORDS)),
-                    optional("model", Kind::Text),
-                    optional("duration_ms", COUNT),
-                    optional("input_tokens", COUNT),
-                    optional("output_tokens", COUNT),
-                ]
-            }
-        }
-        event_type::PROMPT_SUBMIT => const { &[optional("prompt_length", COUNT)] },
-        event_type::TOOL_START => {
-            const {
-                &[
-                    optional("tool_name", Kind::Text),
-                    optional("tool_call_id", Kind::Text),
-                ]
-            }
-        }
-        event_type::TOOL_END => {
-            const {
-                &[
-                    optional("tool_name", Kind::Text),
-                    optional("tool_call_id", Kind::Text),
-                    optional("status", Kind::OneOf(ToolStatus::WORDS)),
-                    optional("duration_ms", COUNT),
-                ]
-            }
-        }
-        event_type::FILE_WRITE => {
-            const {
-                &[
-                    Rule {
-                        name: "path",
-                        kind: Kind::Text,
-                        required: true,
-                    },
-                    optional("operation", Kind::OneOf(FileOperation::WORDS)),
-                    optional("start_line", LINE),
-                    optional("end_line", LINE),
-                    optional("model", Kind::Text),
-                    optional("tool_call_id", Kind::Text),
-                ]
-            }
-        }
+        event_type::SESSION_START => SessionStart::RULES,
+        event_type::SESSION_END => SessionEnd::RULES,
+        event_type::PROMPT_SUBMIT => PromptSubmit::RULES,
+        event_type::TOOL_START => ToolStart::RULES,
+        event_type::TOOL_END => ToolEnd::RULES,
+        event_type::FILE_WRITE => FileWrite::RULES,
         _ => &[],
     }
 }
@@ -315,7 +291,7 @@ mod tests {
             "transcript_path": 5, "reason": "other", "model": "m",
             "duration_ms": 3.0, "input_tokens": -1, "output_tokens": 1.5,
         });
-        let view = SessionEnd::read(data.as_object().unwrap());
+        let view = SessionEnd::from_map(data.as_object().unwrap());
         assert_eq!(
             view,
             SessionEnd {
@@ -327,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn views_write_what_they_read() {
+    fn a_view_writes_what_it_was_made_from() {
         let data = json!({
             "path": "a.rs", "operation": "delete", "start_line": 1, "end_line": 2,
             "model": "x/y", "tool_call_id": "c",
         });
         let map = data.as_object().unwrap();
-        assert_eq!(&FileWrite::read(map).to_map(), map);
+        assert_eq!(&FileWrite::from_map(map).to_map(), map);
     }
 }

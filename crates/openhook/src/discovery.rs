@@ -1,158 +1,139 @@
-//! The discovery file `.openhook.json`: which commands of a project want which
-//! events. Finding the file, trusting it and running the commands is the
-//! caller's business.
+//! The discovery file `.openhook.json`: which commands of a project receive which
+//! events. Finding the file, trusting it and running the commands is up to the
+//! caller.
 
-use crate::envelope::describe;
 use crate::event_type;
-use crate::finding::{Finding, code};
-use crate::validate::{shown, version};
+use crate::finding::{Finding, code, type_name};
+use crate::validate::{check_version, excerpt, suggest_event_type};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The name of the file, at the root of a project.
 pub const FILE_NAME: &str = ".openhook.json";
 
-/// Stands for every event.
-const EVERY: &str = "*";
+/// The pattern for every event.
+const ALL_EVENTS: &str = "*";
 
 /// A discovery file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Discovery {
     pub openhook: String,
-    /// In the order in which they are called.
+    /// In calling order.
     pub hooks: Vec<Subscriber>,
 }
 
-/// A command that wants events.
+/// A command that receives events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Subscriber {
-    /// A shell command; it gets the envelope on stdin.
+    /// A shell command; it receives the envelope on stdin.
     pub command: String,
     /// Event types, or `*` for all.
     pub events: Vec<String>,
-    /// `async` in JSON: nobody waits for the command's end.
+    /// The producer does not wait for the command.
     #[serde(rename = "async")]
     pub is_async: bool,
-    /// Seconds. Not in the text of 0.1, which leaves the time limit open.
+    /// Seconds. Not part of version 0.1, which leaves the time limit open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
 }
 
-/// What was read, and what there is to say about it.
+/// A parsed discovery file and the findings about it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
-    /// None when the file as a whole cannot be used. A hook with an error is
-    /// left out; the others stand.
+pub struct ParsedDiscovery {
+    /// `None` if the file as a whole cannot be used. A hook with an error is
+    /// left out; the others are kept.
     pub discovery: Option<Discovery>,
     pub findings: Vec<Finding>,
 }
 
 impl Discovery {
-    /// Reads and checks a discovery file.
+    /// Parses and checks a discovery file.
     ///
     /// ```
     /// use openhook::Discovery;
-    /// let read = Discovery::read(r#"{
+    /// let parsed = Discovery::parse(r#"{
     ///   "openhook": "0.1",
     ///   "hooks": [
     ///     { "command": "otel-hooks hook --provider otlp", "events": ["session.end"], "async": true },
     ///     { "command": "./log.sh" }
     ///   ]
     /// }"#);
-    /// assert!(read.findings.is_empty());
-    /// let discovery = read.discovery.expect("a sound file");
+    /// assert!(parsed.findings.is_empty());
+    /// let discovery = parsed.discovery.expect("a valid file");
     /// let commands: Vec<&str> =
     ///     discovery.subscribers("tool.start").map(|hook| hook.command.as_str()).collect();
     /// assert_eq!(commands, ["./log.sh"]);
     ///
-    /// let broken = Discovery::read("{\n  \"hooks\": [}\n");
-    /// let at = broken.findings[0].position.expect("a syntax error has a place");
+    /// let broken = Discovery::parse("{\n  \"hooks\": [}\n");
+    /// let at = broken.findings[0].position.expect("a syntax error has a position");
     /// assert_eq!((at.line, at.column), (2, 13));
     /// ```
-    pub fn read(text: &str) -> Read {
+    pub fn parse(text: &str) -> ParsedDiscovery {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match serde_json::from_str(text) {
             Ok(value) => Self::from_value(&value),
-            Err(error) => Read {
+            Err(error) => ParsedDiscovery {
                 discovery: None,
                 findings: vec![Finding::syntax(&error)],
             },
         }
     }
 
-    /// [`read`](Self::read) for a value.
-    pub fn from_value(value: &Value) -> Read {
+    /// [`parse`](Self::parse) for a JSON value.
+    pub fn from_value(value: &Value) -> ParsedDiscovery {
         let mut findings = Vec::new();
-        let discovery = Self::of(value, &mut findings);
-        Read {
+        let discovery = Self::check(value, &mut findings);
+        ParsedDiscovery {
             discovery,
             findings,
         }
     }
 
-    fn of(value: &Value, findings: &mut Vec<Finding>) -> Option<Self> {
+    fn check(value: &Value, findings: &mut Vec<Finding>) -> Option<Self> {
         let Value::Object(map) = value else {
-            findings.push(Finding::error(
-                code::NOT_AN_OBJECT,
-                "",
-                format!(
-                    "a discovery file is one JSON object; this is {}",
-                    describe(value)
-                ),
-            ));
+            let found = type_name(value);
+            let message = format!("a discovery file is one JSON object; this is {found}");
+            findings.push(Finding::error(code::NOT_AN_OBJECT, "", message));
             return None;
         };
-        let openhook = match map.get("openhook") {
+        let mut openhook = crate::VERSION.to_owned();
+        match map.get("openhook") {
             Some(Value::String(text)) => {
-                version(text, findings);
-                text.clone()
+                findings.extend(check_version(text));
+                openhook.clone_from(text);
             }
-            Some(other) => {
-                findings.push(wrong_type("/openhook", "a string", other));
-                crate::VERSION.to_owned()
-            }
+            Some(other) => findings.push(wrong_type("/openhook", "a string", other)),
             None => {
-                findings.push(Finding::warning(
-                    code::MISSING_FIELD,
-                    "/openhook",
-                    "`openhook` is missing: the file does not say its version; \
-                     add `\"openhook\": \"0.1\"`"
-                        .to_owned(),
-                ));
-                crate::VERSION.to_owned()
+                let message = "`openhook` is missing: the file has no version; \
+                               add `\"openhook\": \"0.1\"`";
+                findings.push(Finding::warning(code::MISSING_FIELD, "/openhook", message));
+            }
+        }
+        let finding = match map.get("hooks") {
+            Some(Value::Array(hooks)) => {
+                let hooks = hooks.iter().enumerate();
+                let hooks = hooks
+                    .filter_map(|(index, hook)| Subscriber::check(hook, index, findings))
+                    .collect();
+                return Some(Self { openhook, hooks });
+            }
+            Some(other) => wrong_type("/hooks", "an array", other),
+            None => {
+                let message = "`hooks` is missing: it lists the commands; add \
+                               `\"hooks\": [{ \"command\": \"…\" }]`";
+                Finding::error(code::MISSING_FIELD, "/hooks", message)
             }
         };
-        let hooks = match map.get("hooks") {
-            Some(Value::Array(hooks)) => hooks,
-            Some(other) => {
-                findings.push(wrong_type("/hooks", "an array", other));
-                return None;
-            }
-            None => {
-                findings.push(Finding::error(
-                    code::MISSING_FIELD,
-                    "/hooks",
-                    "`hooks` is missing: it lists the commands; add \
-                     `\"hooks\": [{ \"command\": \"…\" }]`"
-                        .to_owned(),
-                ));
-                return None;
-            }
-        };
-        let hooks = hooks
-            .iter()
-            .enumerate()
-            .filter_map(|(index, hook)| Subscriber::of(hook, &format!("/hooks/{index}"), findings))
-            .collect();
-        Some(Self { openhook, hooks })
+        findings.push(finding);
+        None
     }
 
-    /// Does anyone want events of this type?
+    /// Whether any command receives events of this type.
     pub fn subscribes(&self, event_type: &str) -> bool {
         self.subscribers(event_type).next().is_some()
     }
 
-    /// Those who want events of this type, in their order.
+    /// The commands that receive events of this type, in calling order.
     pub fn subscribers(&self, event_type: &str) -> impl Iterator<Item = &Subscriber> {
         self.hooks
             .iter()
@@ -161,145 +142,129 @@ impl Discovery {
 }
 
 impl Subscriber {
-    /// Does it want events of this type? `*` is the only pattern.
+    /// Whether it receives events of this type. `*` is the only pattern.
     pub fn subscribes(&self, event_type: &str) -> bool {
         self.events
             .iter()
-            .any(|event| event == EVERY || event == event_type)
+            .any(|event| event == ALL_EVENTS || event == event_type)
     }
 
-    fn of(hook: &Value, at: &str, findings: &mut Vec<Finding>) -> Option<Self> {
+    /// `None` if the entry has an error.
+    fn check(hook: &Value, index: usize, findings: &mut Vec<Finding>) -> Option<Self> {
+        let path = format!("/hooks/{index}");
         let Value::Object(map) = hook else {
-            findings.push(wrong_type(at, "an object", hook));
+            findings.push(wrong_type(&path, "an object", hook));
             return None;
         };
         let before = findings.len();
-        let command = command(map, at, findings);
-        let events = events(map, at, findings);
+        let command = check_command(map.get("command"), format!("{path}/command"));
+        let command = command.map_err(|finding| findings.push(finding)).ok();
+        let events = check_events(map.get("events"), &format!("{path}/events"), findings);
         let is_async = match map.get("async") {
-            None => Some(false),
-            Some(Value::Bool(is_async)) => Some(*is_async),
+            None => false,
+            Some(Value::Bool(is_async)) => *is_async,
             Some(other) => {
-                findings.push(wrong_type(&format!("{at}/async"), "a boolean", other));
-                None
+                findings.push(wrong_type(&format!("{path}/async"), "a boolean", other));
+                false
             }
         };
-        let timeout = timeout(map, at, findings);
-        let sound = !findings.iter().skip(before).any(Finding::is_error);
-        sound.then_some(Self {
+        let timeout = map.get("timeout").and_then(|timeout| {
+            let seconds = check_timeout(timeout, &format!("{path}/timeout"));
+            seconds.map_err(|finding| findings.push(finding)).ok()
+        });
+        let is_valid = !findings.iter().skip(before).any(Finding::is_error);
+        is_valid.then_some(Self {
             command: command?,
             events: events?,
-            is_async: is_async?,
+            is_async,
             timeout,
         })
     }
 }
 
-fn command(map: &Map<String, Value>, at: &str, findings: &mut Vec<Finding>) -> Option<String> {
-    let at = format!("{at}/command");
-    match map.get("command") {
-        Some(Value::String(text)) if text.trim().is_empty() => findings.push(Finding::error(
+fn check_command(command: Option<&Value>, field: String) -> Result<String, Finding> {
+    let (code, message) = match command {
+        Some(Value::String(text)) if text.trim().is_empty() => (
             code::EMPTY_FIELD,
-            at,
-            "`command` is empty: there is nothing to run; write a shell command".to_owned(),
-        )),
-        Some(Value::String(text)) => return Some(text.clone()),
-        Some(other) => findings.push(wrong_type(&at, "a string", other)),
-        None => findings.push(Finding::error(
+            "`command` is empty: there is nothing to run; write a shell command",
+        ),
+        Some(Value::String(text)) => return Ok(text.clone()),
+        Some(other) => return Err(wrong_type(&field, "a string", other)),
+        None => (
             code::MISSING_FIELD,
-            at,
-            "`command` is missing: it is what gets the events; write a shell command".to_owned(),
-        )),
-    }
-    None
+            "`command` is missing: it receives the events; write a shell command",
+        ),
+    };
+    Err(Finding::error(code, field, message))
 }
 
-fn events(map: &Map<String, Value>, at: &str, findings: &mut Vec<Finding>) -> Option<Vec<String>> {
-    let at = format!("{at}/events");
-    let list = match map.get("events") {
-        None => return Some(vec![EVERY.to_owned()]),
+fn check_events(
+    events: Option<&Value>,
+    field: &str,
+    findings: &mut Vec<Finding>,
+) -> Option<Vec<String>> {
+    let list = match events {
+        None => return Some(vec![ALL_EVENTS.to_owned()]),
         Some(Value::Array(list)) => list,
         Some(other) => {
-            findings.push(wrong_type(&at, "an array of event types", other));
+            findings.push(wrong_type(field, "an array of event types", other));
             return None;
         }
     };
     if list.is_empty() {
-        findings.push(Finding::warning(
-            code::NO_EVENTS,
-            at.clone(),
-            "`events` is empty: the command is never called; leave `events` out, or write `[\"*\"]`, for all"
-                .to_owned(),
-        ));
+        let message = "`events` is empty: the command is never called; leave `events` out, \
+                       or write `[\"*\"]`, for all";
+        findings.push(Finding::warning(code::NO_EVENTS, field, message));
     }
     let mut events = Vec::with_capacity(list.len());
     for (index, event) in list.iter().enumerate() {
-        let at = format!("{at}/{index}");
+        let field = format!("{field}/{index}");
         match event {
             Value::String(event) => {
-                if let Some(finding) = doubt(event, at) {
-                    findings.push(finding);
-                }
+                findings.extend(check_event(event, field));
                 events.push(event.clone());
             }
-            other => findings.push(wrong_type(&at, "a string", other)),
+            other => findings.push(wrong_type(&field, "a string", other)),
         }
     }
     Some(events)
 }
 
-fn doubt(event: &str, at: String) -> Option<Finding> {
-    if event == EVERY || event_type::is_known(event) {
+fn check_event(event: &str, field: String) -> Option<Finding> {
+    if event == ALL_EVENTS || event_type::is_known(event) {
         return None;
     }
-    let meant = crate::legacy::named(event)
-        .map(|guess| format!("; did you mean `{}`?", guess.event_type))
-        .unwrap_or_default();
-    Some(if event_type::is_well_formed(event) {
-        Finding::warning(
-            code::UNKNOWN_EVENT,
-            at,
-            format!(
-                "`{}` is no event of version {}: the command may never be called{meant}",
-                shown(event),
-                crate::VERSION
-            ),
-        )
+    let shown = excerpt(event);
+    let suggestion = suggest_event_type(event).unwrap_or_default();
+    let (code, message) = if event_type::is_well_formed(event) {
+        let version = crate::VERSION;
+        let message = format!(
+            "`{shown}` is not an event of version {version}: the command may never be called{suggestion}"
+        );
+        (code::UNKNOWN_EVENT, message)
     } else {
-        Finding::warning(
-            code::BAD_EVENT,
-            at,
-            format!(
-                "`{}` matches nothing: `*` alone stands for all events, and there are no other patterns{meant}",
-                shown(event)
-            ),
-        )
+        let message = format!(
+            "`{shown}` matches nothing: `*` alone means all events, and there are no other patterns{suggestion}"
+        );
+        (code::BAD_EVENT, message)
+    };
+    Some(Finding::warning(code, field, message))
+}
+
+fn check_timeout(timeout: &Value, field: &str) -> Result<f64, Finding> {
+    let Value::Number(number) = timeout else {
+        return Err(wrong_type(field, "a number of seconds", timeout));
+    };
+    let seconds = number.as_f64().filter(|seconds| *seconds > 0.0);
+    seconds.ok_or_else(|| {
+        let message = format!("`timeout` is {number}: it is a number of seconds above 0");
+        Finding::error(code::OUT_OF_RANGE, field, message)
     })
 }
 
-fn timeout(map: &Map<String, Value>, at: &str, findings: &mut Vec<Finding>) -> Option<f64> {
-    let at = format!("{at}/timeout");
-    match map.get("timeout")? {
-        Value::Number(number) => {
-            let seconds = number.as_f64().unwrap_or_default();
-            if seconds > 0.0 {
-                return Some(seconds);
-            }
-            findings.push(Finding::error(
-                code::OUT_OF_RANGE,
-                at,
-                format!("`timeout` is {number}: it is a number of seconds above 0"),
-            ));
-        }
-        other => findings.push(wrong_type(&at, "a number of seconds", other)),
-    }
-    None
-}
-
-fn wrong_type(at: &str, wanted: &str, found: &Value) -> Finding {
-    Finding::error(
-        code::WRONG_TYPE,
-        at,
-        format!("this is {}; it must be {wanted}", describe(found)),
-    )
+/// List elements have no name, so the message does not use one.
+fn wrong_type(field: &str, expected: &str, found: &Value) -> Finding {
+    let found = type_name(found);
+    let message = format!("this is {found}; it must be {expected}");
+    Finding::error(code::WRONG_TYPE, field, message)
 }

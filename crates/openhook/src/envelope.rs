@@ -1,14 +1,13 @@
 //! The envelope: one event, as one JSON object on a hook's stdin.
 //!
-//! Reading is lenient, so that an unknown version is processed best-effort;
-//! [`crate::validate`] is what is strict.
+//! Parsing is lenient, so that an unknown version is processed best-effort;
+//! [`crate::validate`] is strict.
 
 use crate::data::Data;
 use crate::finding::{Finding, code};
 use crate::{uri, validate};
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// The version of the protocol that this crate writes.
@@ -39,78 +38,76 @@ pub const VERSION: &str = "0.1";
 /// assert_eq!(envelope.context.as_deref(), Some("file:///home/user/my-project"));
 /// # Ok::<(), openhook::ParseError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Envelope {
     /// Version of the protocol, `MAJOR.MINOR`.
     pub openhook: String,
     /// Unique identifier and idempotency key, a UUID.
     pub id: String,
-    /// The tool that sends, lowercase kebab-case.
+    /// The tool that sends the event, lowercase kebab-case.
     pub source: String,
-    /// `type` in JSON: dotted lowercase, see [`crate::event_type`].
+    /// Dotted lowercase, see [`crate::event_type`].
+    #[serde(rename = "type")]
     pub event_type: String,
     /// ISO 8601 with a time zone.
     pub time: String,
     /// Session, conversation or task; opaque.
     pub session_id: String,
     /// By type, see [`view`](Self::view). Empty and absent are the same.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
     /// Working directory at the time of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The agent's environment as a URI.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// Data of vendors. Empty and absent are the same.
+    /// Vendor-specific data. Empty and absent are the same.
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub extensions: Map<String, Value>,
-    /// Other top-level fields. A name of the fields above is not written from here.
+    /// Other top-level fields. The names of the fields above are not written from here.
+    #[serde(flatten, serialize_with = "serialize_unknown")]
     pub unknown: Map<String, Value>,
 }
 
-/// The names that [`Envelope::unknown`] cannot hold.
-const FIELDS: [&str; 10] = [
-    "openhook",
-    "id",
-    "source",
-    "type",
-    "time",
-    "session_id",
-    "data",
-    "cwd",
-    "context",
-    "extensions",
-];
+pub(crate) const REQUIRED_FIELDS: [&str; 6] =
+    ["openhook", "id", "source", "type", "time", "session_id"];
+const OPTIONAL_FIELDS: [&str; 4] = ["data", "cwd", "context", "extensions"];
 
-/// Does this value claim to be an OpenHook envelope? Its `openhook` field says so.
+fn serialize_unknown<S: Serializer>(
+    unknown: &Map<String, Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let is_unknown =
+        |name: &str| !REQUIRED_FIELDS.contains(&name) && !OPTIONAL_FIELDS.contains(&name);
+    serializer.collect_map(unknown.iter().filter(|(name, _)| is_unknown(name)))
+}
+
+/// Whether this value claims to be an OpenHook envelope: it has the field `openhook`.
 pub fn is_envelope(value: &Value) -> bool {
     value.get("openhook").is_some()
 }
 
 impl Envelope {
-    /// Starts an envelope of version 0.1. `id` and `time` must be given too:
-    /// this crate has neither a clock nor a source of randomness.
+    /// Starts an envelope of version 0.1. Set `id` and `time` as well: this
+    /// crate has neither a clock nor a source of randomness.
     pub fn builder(
         source: impl Into<String>,
         event_type: impl Into<String>,
         session_id: impl Into<String>,
-    ) -> Builder {
-        Builder {
-            envelope: Self {
-                openhook: VERSION.to_owned(),
-                id: String::new(),
-                source: source.into(),
-                event_type: event_type.into(),
-                time: String::new(),
-                session_id: session_id.into(),
-                data: Map::new(),
-                cwd: None,
-                context: None,
-                extensions: Map::new(),
-                unknown: Map::new(),
-            },
-        }
+    ) -> EnvelopeBuilder {
+        EnvelopeBuilder(Self {
+            openhook: VERSION.to_owned(),
+            source: source.into(),
+            event_type: event_type.into(),
+            session_id: session_id.into(),
+            ..Self::default()
+        })
     }
 
-    /// Reads one envelope. Only what cannot be represented is refused: other
-    /// JSON, absent required fields, and fields of another type.
+    /// Parses one envelope. Rejects only what it cannot represent: other JSON,
+    /// absent required fields, and fields of another type.
     pub fn parse(json: &str) -> Result<Self, ParseError> {
         match serde_json::from_str(json) {
             Ok(value) => Self::from_value(value),
@@ -118,49 +115,40 @@ impl Envelope {
         }
     }
 
-    /// [`parse`](Self::parse) for a value that is read already.
+    /// [`parse`](Self::parse) for a JSON value.
     pub fn from_value(value: Value) -> Result<Self, ParseError> {
         let Value::Object(mut map) = value else {
             return Err(ParseError(validate(&value)));
         };
         let mut findings = Vec::new();
-        let mut required = |map: &mut Map<String, Value>, name: &str| match map.remove(name) {
-            Some(Value::String(text)) => text,
-            None => {
-                findings.push(missing(name));
-                String::new()
-            }
-            Some(other) => {
-                findings.push(wrong_type(name, "a string", &other));
-                String::new()
-            }
-        };
-        let openhook = required(&mut map, "openhook");
-        let id = required(&mut map, "id");
-        let source = required(&mut map, "source");
-        let event_type = required(&mut map, "type");
-        let time = required(&mut map, "time");
-        let session_id = required(&mut map, "session_id");
-        let mut text = |map: &mut Map<String, Value>, name: &str| match map.remove(name) {
+        let mut take_text = |name: &str, is_required| match map.remove(name) {
             Some(Value::String(text)) => Some(text),
-            None | Some(Value::Null) => None,
-            Some(other) => {
-                findings.push(wrong_type(name, "a string", &other));
+            None if is_required => {
+                findings.push(missing(name));
+                None
+            }
+            None | Some(Value::Null) if !is_required => None,
+            other => {
+                let found = other.unwrap_or_default();
+                findings.push(Finding::wrong_type(&format!("/{name}"), "a string", &found));
                 None
             }
         };
-        let cwd = text(&mut map, "cwd");
-        let context = text(&mut map, "context");
-        let mut object = |map: &mut Map<String, Value>, name: &str| match map.remove(name) {
+        let [openhook, id, source, event_type, time, session_id] =
+            REQUIRED_FIELDS.map(|name| take_text(name, true).unwrap_or_default());
+        let [cwd, context] = ["cwd", "context"].map(|name| take_text(name, false));
+        let [data, extensions] = ["data", "extensions"].map(|name| match map.remove(name) {
             Some(Value::Object(object)) => object,
             None | Some(Value::Null) => Map::new(),
             Some(other) => {
-                findings.push(wrong_type(name, "an object", &other));
+                findings.push(Finding::wrong_type(
+                    &format!("/{name}"),
+                    "an object",
+                    &other,
+                ));
                 Map::new()
             }
-        };
-        let data = object(&mut map, "data");
-        let extensions = object(&mut map, "extensions");
+        });
         if !findings.is_empty() {
             return Err(ParseError(findings));
         }
@@ -180,31 +168,13 @@ impl Envelope {
     }
 
     pub fn to_value(&self) -> Value {
-        let mut map = Map::new();
-        for (name, value) in self.texts() {
-            map.insert(name.to_owned(), value.into());
-        }
-        if !self.data.is_empty() {
-            map.insert("data".to_owned(), self.data.clone().into());
-        }
-        for (name, value) in self.places() {
-            map.insert(name.to_owned(), value.into());
-        }
-        if !self.extensions.is_empty() {
-            map.insert("extensions".to_owned(), self.extensions.clone().into());
-        }
-        for (name, value) in self.later_fields() {
-            map.insert(name.clone(), value.clone());
-        }
-        Value::Object(map)
+        json!(self)
     }
 
-    /// The envelope on one line, with the line's end: what a hook gets on stdin
-    /// and what a recorded stream consists of.
+    /// The envelope on one line with a line break: the stdin of a hook, and one
+    /// line of a recorded stream.
     pub fn to_json_line(&self) -> String {
-        let mut line = self.to_value().to_string();
-        line.push('\n');
-        line
+        format!("{}\n", self.to_value())
     }
 
     /// `data`, typed.
@@ -221,140 +191,91 @@ impl Envelope {
     /// # Ok::<(), openhook::ParseError>(())
     /// ```
     pub fn view(&self) -> Data<'_> {
-        Data::read(&self.event_type, &self.data)
+        Data::from_map(&self.event_type, &self.data)
     }
 
-    /// Everything that [`crate::validate`] has to say.
+    /// The findings of [`crate::validate`].
     pub fn findings(&self) -> Vec<Finding> {
         validate(&self.to_value())
     }
 
-    /// The directory that the agent works in: `cwd`, or `context` when it is a file URI.
+    /// The agent's working directory: `cwd`, or `context` if it is a file URI.
     pub fn directory(&self) -> Option<String> {
         self.cwd
             .clone()
             .or_else(|| uri::file_path(self.context.as_deref()?))
     }
+}
 
-    fn texts(&self) -> [(&'static str, &str); 6] {
-        [
-            ("openhook", &self.openhook),
-            ("id", &self.id),
-            ("source", &self.source),
-            ("type", &self.event_type),
-            ("time", &self.time),
-            ("session_id", &self.session_id),
-        ]
-    }
+impl TryFrom<Value> for Envelope {
+    type Error = ParseError;
 
-    fn places(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        [("cwd", &self.cwd), ("context", &self.context)]
-            .into_iter()
-            .filter_map(|(name, place)| Some((name, place.as_deref()?)))
-    }
-
-    fn later_fields(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.unknown
-            .iter()
-            .filter(|(name, _)| !FIELDS.contains(&name.as_str()))
+    fn try_from(value: Value) -> Result<Self, ParseError> {
+        Self::from_value(value)
     }
 }
 
-impl Serialize for Envelope {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (name, value) in self.texts() {
-            map.serialize_entry(name, value)?;
-        }
-        if !self.data.is_empty() {
-            map.serialize_entry("data", &self.data)?;
-        }
-        for (name, value) in self.places() {
-            map.serialize_entry(name, value)?;
-        }
-        if !self.extensions.is_empty() {
-            map.serialize_entry("extensions", &self.extensions)?;
-        }
-        for (name, value) in self.later_fields() {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Envelope {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::from_value(Value::deserialize(deserializer)?).map_err(D::Error::custom)
-    }
-}
-
-/// Makes an [`Envelope`]; see there for an example.
+/// Builds an [`Envelope`]; see there for an example.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Builder {
-    envelope: Envelope,
-}
+pub struct EnvelopeBuilder(Envelope);
 
-impl Builder {
+impl EnvelopeBuilder {
     /// A UUID; [`crate::stable_id`] makes one that is the same for the same event.
     pub fn id(mut self, id: impl Into<String>) -> Self {
-        self.envelope.id = id.into();
+        self.0.id = id.into();
         self
     }
 
     pub fn time(mut self, time: impl Into<String>) -> Self {
-        self.envelope.time = time.into();
+        self.0.time = time.into();
         self
     }
 
-    /// One of the views, or a map.
+    /// One of the views of `data`, or a map.
     pub fn data(mut self, data: impl Into<Map<String, Value>>) -> Self {
-        self.envelope.data = data.into();
+        self.0.data = data.into();
         self
     }
 
-    /// Both fields for an agent that works in a directory: `cwd`, of the older
-    /// text, and `context`, of the newer one.
+    /// Sets both fields for a working directory: `cwd` of the older text of the
+    /// protocol and `context` of the newer one.
     pub fn directory(mut self, path: impl Into<String>) -> Self {
         let path = path.into();
-        self.envelope.context = uri::is_absolute_path(&path).then(|| uri::file_uri(&path));
-        self.envelope.cwd = Some(path);
+        self.0.context = uri::is_absolute_path(&path).then(|| uri::file_uri(&path));
+        self.0.cwd = Some(path);
         self
     }
 
     pub fn cwd(mut self, cwd: impl Into<String>) -> Self {
-        self.envelope.cwd = Some(cwd.into());
+        self.0.cwd = Some(cwd.into());
         self
     }
 
     pub fn context(mut self, uri: impl Into<String>) -> Self {
-        self.envelope.context = Some(uri.into());
+        self.0.context = Some(uri.into());
         self
     }
 
     pub fn extension(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.envelope.extensions.insert(key.into(), value.into());
+        self.0.extensions.insert(key.into(), value.into());
         self
     }
 
-    /// The envelope, when nothing in it violates the protocol.
+    /// The envelope, if nothing in it violates the protocol.
     pub fn build(self) -> Result<Envelope, ParseError> {
-        let errors: Vec<Finding> = self
-            .envelope
-            .findings()
-            .into_iter()
-            .filter(Finding::is_error)
-            .collect();
+        let mut errors = self.0.findings();
+        errors.retain(Finding::is_error);
         if errors.is_empty() {
-            Ok(self.envelope)
+            Ok(self.0)
         } else {
             Err(ParseError(errors))
         }
     }
 }
 
-/// Why there is no envelope: every reason, at least one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why there is no envelope: every error, at least one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError(Vec<Finding>);
 
 impl ParseError {
@@ -365,35 +286,17 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, finding) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str("; ")?;
-            }
-            finding.fmt(f)?;
-        }
-        Ok(())
+        let findings: Vec<String> = self.0.iter().map(Finding::to_string).collect();
+        f.write_str(&findings.join("; "))
     }
 }
 
-impl std::error::Error for ParseError {}
-
 pub(crate) fn missing(name: &str) -> Finding {
-    Finding::error(
-        code::MISSING_FIELD,
-        format!("/{name}"),
-        format!(
-            "`{name}` is missing: every envelope has it; add {}",
-            example(name)
-        ),
-    )
-}
-
-pub(crate) fn wrong_type(name: &str, wanted: &str, found: &Value) -> Finding {
-    Finding::error(
-        code::WRONG_TYPE,
-        format!("/{name}"),
-        format!("`{name}` is {}; it must be {wanted}", describe(found)),
-    )
+    let message = format!(
+        "`{name}` is missing: every envelope has it; add {}",
+        example(name)
+    );
+    Finding::error(code::MISSING_FIELD, format!("/{name}"), message)
 }
 
 fn example(name: &str) -> &'static str {
@@ -404,16 +307,5 @@ fn example(name: &str) -> &'static str {
         "type" => r#"the event, as in `"type": "session.end"`"#,
         "time" => r#"an ISO 8601 time with its zone, as in `"time": "2026-02-23T10:15:30.123Z"`"#,
         _ => "the session's identifier",
-    }
-}
-
-pub(crate) fn describe(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }

@@ -1,31 +1,24 @@
-//! Names: the event types of OpenHook 0.1 and the forms that identifiers have.
-//!
-//! Owns what a well-formed source, type, version and event pattern look like.
+//! The event types of OpenHook 0.1, and what a well-formed source, type and
+//! version look like.
 
-/// A new coding session begins.
-pub const SESSION_START: &str = "session.start";
-/// A coding session ends. The one event that every conforming tool emits.
-pub const SESSION_END: &str = "session.end";
-/// The user submits a prompt.
-pub const PROMPT_SUBMIT: &str = "prompt.submit";
-/// The agent begins to execute a tool.
-pub const TOOL_START: &str = "tool.start";
-/// The agent has finished executing a tool.
-pub const TOOL_END: &str = "tool.end";
-/// The agent created, updated or deleted a file.
-pub const FILE_WRITE: &str = "file.write";
+crate::string_list::string_list! {
+    /// Every event type of version 0.1: five of the lifecycle, one of artifacts.
+    ALL: [6];
+    /// A new coding session begins.
+    SESSION_START = "session.start";
+    /// A coding session ends. The one event that every conforming tool emits.
+    SESSION_END = "session.end";
+    /// The user submits a prompt.
+    PROMPT_SUBMIT = "prompt.submit";
+    /// The agent begins to execute a tool.
+    TOOL_START = "tool.start";
+    /// The agent has finished executing a tool.
+    TOOL_END = "tool.end";
+    /// The agent created, updated or deleted a file.
+    FILE_WRITE = "file.write";
+}
 
-/// Every event type of version 0.1: five of the lifecycle, one of artifacts.
-pub const ALL: [&str; 6] = [
-    SESSION_START,
-    SESSION_END,
-    PROMPT_SUBMIT,
-    TOOL_START,
-    TOOL_END,
-    FILE_WRITE,
-];
-
-/// Is this one of the six types of version 0.1?
+/// Whether this is one of the six types of version 0.1.
 pub fn is_known(event_type: &str) -> bool {
     ALL.contains(&event_type)
 }

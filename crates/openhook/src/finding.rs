@@ -1,19 +1,20 @@
-//! Findings: what validation says about a value, and the stable codes for it.
+//! What validation reports about a value, with stable codes.
 
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt;
 
-/// How much a finding weighs.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// Recommended otherwise, or unknown to this version; still processed.
+pub enum FindingSeverity {
+    /// Against a recommendation, or unknown to this version; still processed.
     Warning,
-    /// The text of the protocol is violated.
+    /// A violation of the protocol.
     Error,
 }
 
-impl Severity {
+impl FindingSeverity {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -24,67 +25,73 @@ impl Severity {
 
 /// Where a syntax error is, both counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Position {
+pub struct SyntaxPosition {
     pub line: usize,
     pub column: usize,
 }
 
-/// One thing that is wrong, or that a reader should know.
+/// One violation of the protocol, or one thing that a reader should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable and kebab-case, one of [`code::ALL`].
     pub code: &'static str,
-    pub severity: Severity,
+    pub severity: FindingSeverity,
     /// JSON pointer to the value; empty for the whole document.
     pub field: String,
-    /// What is wrong, why, and what would be right.
+    /// What is wrong, why, and how to fix it.
     pub message: String,
-    /// Only syntax errors know where in the text they are.
+    /// Set for syntax errors only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub position: Option<Position>,
+    pub position: Option<SyntaxPosition>,
 }
 
 impl Finding {
-    pub(crate) fn error(code: &'static str, field: impl Into<String>, message: String) -> Self {
+    pub(crate) fn error(
+        code: &'static str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code,
-            severity: Severity::Error,
+            severity: FindingSeverity::Error,
             field: field.into(),
-            message,
+            message: message.into(),
             position: None,
         }
     }
 
-    pub(crate) fn warning(code: &'static str, field: impl Into<String>, message: String) -> Self {
+    pub(crate) fn warning(
+        code: &'static str,
+        field: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
-            severity: Severity::Warning,
+            severity: FindingSeverity::Warning,
             ..Self::error(code, field, message)
         }
     }
 
+    /// `field` is a JSON pointer; the message names its last segment.
+    pub(crate) fn wrong_type(field: &str, expected: &str, found: &Value) -> Self {
+        let name = field.rsplit('/').next().unwrap_or_default();
+        let message = format!("`{name}` is {}; it must be {expected}", type_name(found));
+        Self::error(code::WRONG_TYPE, field, message)
+    }
+
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
-        // serde_json repeats the place at the end of its message.
+        // serde_json repeats the position at the end of its message.
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or(&text);
-        let position = Position {
-            line: error.line(),
-            column: error.column(),
-        };
+        let (line, column) = (error.line(), error.column());
+        let message = format!("not JSON at line {line}, column {column}: {what}");
         Self {
-            position: Some(position),
-            ..Self::error(
-                code::SYNTAX,
-                "",
-                format!(
-                    "not JSON at line {}, column {}: {what}",
-                    position.line, position.column
-                ),
-            )
+            position: Some(SyntaxPosition { line, column }),
+            ..Self::error(code::SYNTAX, "", message)
         }
     }
 
     pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        self.severity == FindingSeverity::Error
     }
 }
 
@@ -98,73 +105,63 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The codes. A code never changes its meaning.
-pub mod code {
-    /// The text is not JSON.
-    pub const SYNTAX: &str = "syntax";
-    /// The document is JSON, but no object.
-    pub const NOT_AN_OBJECT: &str = "not-an-object";
-    /// A required field is absent.
-    pub const MISSING_FIELD: &str = "missing-field";
-    /// A field has another JSON type than the text says.
-    pub const WRONG_TYPE: &str = "wrong-type";
-    /// A field that must identify something is the empty string.
-    pub const EMPTY_FIELD: &str = "empty-field";
-    /// `openhook` is not `MAJOR.MINOR`.
-    pub const BAD_VERSION: &str = "bad-version";
-    /// `openhook` is a version other than 0.1.
-    pub const UNKNOWN_VERSION: &str = "unknown-version";
-    /// `id` is not a UUID.
-    pub const ID_NOT_UUID: &str = "id-not-uuid";
-    /// `source` is not lowercase kebab-case.
-    pub const BAD_SOURCE: &str = "bad-source";
-    /// `type` is not dotted lowercase.
-    pub const BAD_TYPE: &str = "bad-type";
-    /// `type` has the right form and is not one of the six.
-    pub const UNKNOWN_TYPE: &str = "unknown-type";
-    /// `time` is not an ISO 8601 date and time.
-    pub const BAD_TIME: &str = "bad-time";
-    /// `time` does not say its time zone.
-    pub const TIME_WITHOUT_ZONE: &str = "time-without-zone";
-    /// `context` is not a URI.
-    pub const CONTEXT_NOT_URI: &str = "context-not-uri";
-    /// A value outside a closed list.
-    pub const UNKNOWN_VALUE: &str = "unknown-value";
-    /// An integer below its minimum.
-    pub const OUT_OF_RANGE: &str = "out-of-range";
-    /// `start_line` is after `end_line`.
-    pub const INVERTED_RANGE: &str = "inverted-range";
-    /// `transcript_path` is not absolute.
-    pub const RELATIVE_TRANSCRIPT: &str = "relative-transcript";
-    /// A subscriber with an empty `events`: it is never called.
-    pub const NO_EVENTS: &str = "no-events";
-    /// An entry of `events` that no event type can ever equal.
-    pub const BAD_EVENT: &str = "bad-event";
-    /// An entry of `events` that version 0.1 does not have.
-    pub const UNKNOWN_EVENT: &str = "unknown-event";
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
 
-    /// Every code that validation can give.
-    pub const ALL: [&str; 21] = [
-        SYNTAX,
-        NOT_AN_OBJECT,
-        MISSING_FIELD,
-        WRONG_TYPE,
-        EMPTY_FIELD,
-        BAD_VERSION,
-        UNKNOWN_VERSION,
-        ID_NOT_UUID,
-        BAD_SOURCE,
-        BAD_TYPE,
-        UNKNOWN_TYPE,
-        BAD_TIME,
-        TIME_WITHOUT_ZONE,
-        CONTEXT_NOT_URI,
-        UNKNOWN_VALUE,
-        OUT_OF_RANGE,
-        INVERTED_RANGE,
-        RELATIVE_TRANSCRIPT,
-        NO_EVENTS,
-        BAD_EVENT,
-        UNKNOWN_EVENT,
-    ];
+/// The codes of findings. A code never changes its meaning.
+pub mod code {
+    crate::string_list::string_list! {
+        /// Every code that validation can report.
+        ALL: [21];
+        /// The text is not JSON.
+        SYNTAX = "syntax";
+        /// The document is JSON, but not an object.
+        NOT_AN_OBJECT = "not-an-object";
+        /// A required field is absent.
+        MISSING_FIELD = "missing-field";
+        /// A field has another JSON type than the protocol requires.
+        WRONG_TYPE = "wrong-type";
+        /// A field that must identify something is the empty string.
+        EMPTY_FIELD = "empty-field";
+        /// `openhook` is not `MAJOR.MINOR`.
+        BAD_VERSION = "bad-version";
+        /// `openhook` is a version other than 0.1.
+        UNKNOWN_VERSION = "unknown-version";
+        /// `id` is not a UUID of version 4 or 7.
+        ID_NOT_UUID = "id-not-uuid";
+        /// `source` is not lowercase kebab-case.
+        BAD_SOURCE = "bad-source";
+        /// `type` is not dotted lowercase.
+        BAD_TYPE = "bad-type";
+        /// `type` is well formed but not one of the six.
+        UNKNOWN_TYPE = "unknown-type";
+        /// `time` is not an ISO 8601 date and time.
+        BAD_TIME = "bad-time";
+        /// `time` has no time zone.
+        TIME_WITHOUT_ZONE = "time-without-zone";
+        /// `context` is not a URI.
+        CONTEXT_NOT_URI = "context-not-uri";
+        /// A value outside a closed list.
+        UNKNOWN_VALUE = "unknown-value";
+        /// An integer below its minimum.
+        OUT_OF_RANGE = "out-of-range";
+        /// `start_line` is after `end_line`.
+        INVERTED_RANGE = "inverted-range";
+        /// `transcript_path` is not absolute.
+        RELATIVE_TRANSCRIPT = "relative-transcript";
+        /// A subscriber with an empty `events`: it is never called.
+        NO_EVENTS = "no-events";
+        /// An entry of `events` that no event type can ever equal.
+        BAD_EVENT = "bad-event";
+        /// An entry of `events` that version 0.1 does not have.
+        UNKNOWN_EVENT = "unknown-event";
+    }
 }

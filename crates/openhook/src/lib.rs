@@ -8,11 +8,11 @@
 //! | to | use |
 //! |---|---|
 //! | read or write an event | [`Envelope`] and the views of [`data`](Data) |
-//! | hear what is wrong with one | [`validate()`] |
-//! | know who wants it | [`Discovery`] |
-//! | judge a recorded stream | [`Checker`] |
+//! | validate one | [`validate()`] |
+//! | find its subscribers | [`Discovery`] |
+//! | check a recorded stream | [`StreamChecker`] |
 //! | attribute written lines | [`trace`] |
-//! | read what agents sent before OpenHook | [`legacy`] |
+//! | convert what agents sent before OpenHook | [`legacy`] |
 //! | check with other tools | [`schema`], [`bundle`] |
 //!
 //! # A consumer
@@ -66,10 +66,12 @@
 //!
 //! # Strict and lenient
 //!
-//! Reading is lenient and [`validate()`] is strict. [`Envelope::parse`] refuses
-//! only what it cannot represent; an unknown version, a new event type, a field
-//! of tomorrow pass through and are written again as they were. Findings have a
-//! stable [`code`] and a message that says what is wrong and what would be right.
+//! Parsing is lenient and [`validate()`] is strict. [`Envelope::parse`] rejects
+//! only what it cannot represent; unknown versions, event types and fields pass
+//! through and are written unchanged. Findings have a stable [`code`] and a
+//! message that explains what is wrong and how to fix it.
+
+#![deny(clippy::disallowed_methods)]
 
 pub mod check;
 mod data;
@@ -80,22 +82,23 @@ mod finding;
 pub mod legacy;
 mod names;
 mod schema;
+mod string_list;
 mod time;
 pub mod trace;
 mod uri;
 mod validate;
 
-pub use check::{Checker, Report};
+pub use check::{StreamChecker, StreamReport};
 pub use data::{
     Data, EndReason, FileOperation, FileWrite, PromptSubmit, SessionEnd, SessionStart, ToolEnd,
     ToolStart, ToolStatus,
 };
 pub use discovery::{Discovery, Subscriber};
-pub use envelope::{Builder, Envelope, ParseError, VERSION, is_envelope};
-pub use finding::{Finding, Position, Severity, code};
+pub use envelope::{Envelope, EnvelopeBuilder, ParseError, VERSION, is_envelope};
+pub use finding::{Finding, FindingSeverity, SyntaxPosition, code};
 pub use names::{end_reason, model_id, stable_id};
 pub use schema::{bundle, schema, schema_names};
 pub use time::{TimeError, Timestamp};
 pub use trace::TraceRecord;
 pub use uri::{file_path, file_uri, is_uri};
-pub use validate::{validate, validate_text};
+pub use validate::{check_version, validate, validate_text};

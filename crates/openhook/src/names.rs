@@ -1,5 +1,5 @@
-//! Names that agents give to things, turned into those of the protocol: event
-//! ids, `provider/model`, reasons for an end.
+//! Identifiers of the protocol, made from the names that agents use: event ids,
+//! `provider/model`, and why a session ended.
 
 use crate::data::EndReason;
 use uuid::Uuid;
@@ -7,10 +7,11 @@ use uuid::Uuid;
 /// The namespace of [`stable_id`]: the UUID v5 of `openhook.dev` as a DNS name.
 const NAMESPACE: Uuid = Uuid::from_u128(0x5fdc_01ba_e3eb_51cd_b446_b05f_84aa_81f8);
 
-/// A UUID (version 5) that is the same whenever the parts are the same, so that
-/// an event which is reported twice is recognised.
+/// A UUID that is the same for the same parts, so that an event that is reported
+/// twice is recognized. It has the form of version 4, which the protocol
+/// recommends; its bits are a hash of the parts.
 ///
-/// Parts keep their borders: `["ab", "c"]` and `["a", "bc"]` differ.
+/// `["ab", "c"]` and `["a", "bc"]` differ.
 ///
 /// ```
 /// use openhook::stable_id;
@@ -24,46 +25,45 @@ pub fn stable_id(parts: &[&str]) -> String {
         name.extend_from_slice(&(part.len() as u64).to_be_bytes());
         name.extend_from_slice(part.as_bytes());
     }
-    Uuid::new_v5(&NAMESPACE, &name).hyphenated().to_string()
+    let hash = Uuid::new_v5(&NAMESPACE, &name).into_bytes();
+    let id = uuid::Builder::from_random_bytes(hash).into_uuid();
+    id.hyphenated().to_string()
 }
 
-/// How names of models begin, and who makes them, by the ids of models.dev.
-const MAKERS: [(&str, &str); 31] = [
-    ("claude", "anthropic"),
-    ("gpt", "openai"),
-    ("chatgpt", "openai"),
-    ("codex", "openai"),
-    ("o1", "openai"),
-    ("o3", "openai"),
-    ("o4", "openai"),
-    ("gemini", "google"),
-    ("gemma", "google"),
-    ("qwen", "alibaba"),
-    ("qwq", "alibaba"),
-    ("qvq", "alibaba"),
-    ("grok", "xai"),
-    ("deepseek", "deepseek"),
-    ("mistral", "mistral"),
-    ("mixtral", "mistral"),
-    ("ministral", "mistral"),
-    ("magistral", "mistral"),
-    ("codestral", "mistral"),
-    ("devstral", "mistral"),
-    ("pixtral", "mistral"),
-    ("kimi", "moonshotai"),
-    ("glm", "zai"),
-    ("minimax", "minimax"),
-    ("llama", "llama"),
-    ("command", "cohere"),
-    ("sonar", "perplexity"),
-    ("nova", "amazon-bedrock"),
-    ("mercury", "inception"),
-    ("solar", "upstage"),
-    ("mimo", "xiaomi"),
+/// Providers by the ids of models.dev, and how the names of their models begin.
+const PROVIDERS: [(&str, &[&str]); 17] = [
+    ("anthropic", &["claude"]),
+    ("openai", &["gpt", "chatgpt", "codex", "o1", "o3", "o4"]),
+    ("google", &["gemini", "gemma"]),
+    ("alibaba", &["qwen", "qwq", "qvq"]),
+    ("xai", &["grok"]),
+    ("deepseek", &["deepseek"]),
+    (
+        "mistral",
+        &[
+            "mistral",
+            "mixtral",
+            "ministral",
+            "magistral",
+            "codestral",
+            "devstral",
+            "pixtral",
+        ],
+    ),
+    ("moonshotai", &["kimi"]),
+    ("zai", &["glm"]),
+    ("minimax", &["minimax"]),
+    ("llama", &["llama"]),
+    ("cohere", &["command"]),
+    ("perplexity", &["sonar"]),
+    ("amazon-bedrock", &["nova"]),
+    ("inception", &["mercury"]),
+    ("upstage", &["solar"]),
+    ("xiaomi", &["mimo"]),
 ];
 
-/// `provider/model`, as models.dev writes it, for names whose maker is known.
-/// A name that has a provider, or an unknown maker, stays as it is.
+/// `provider/model`, as models.dev writes it, for models of known providers. A
+/// name that has a provider already, or an unknown one, is returned unchanged.
 ///
 /// ```
 /// use openhook::model_id;
@@ -77,9 +77,9 @@ pub fn model_id(model: &str) -> String {
         return model.to_owned();
     }
     let lower = model.to_ascii_lowercase();
-    let maker = MAKERS.iter().find(|(prefix, _)| {
-        // The next character must end the word: `o3-mini` and `qwen3`, not `o365`
-        // or `commander`.
+    // The next character must end the word: `o3-mini` and `qwen3`, not `o365`
+    // or `commander`.
+    let is_model_of = |prefix: &&str| {
         lower.strip_prefix(prefix).is_some_and(|rest| {
             let ends_in_digit = prefix.ends_with(|c: char| c.is_ascii_digit());
             match rest.chars().next() {
@@ -88,18 +88,21 @@ pub fn model_id(model: &str) -> String {
                 Some(next) => !next.is_ascii_alphabetic(),
             }
         })
-    });
-    match maker {
-        Some((_, maker)) => format!("{maker}/{model}"),
+    };
+    let provider = PROVIDERS
+        .iter()
+        .find(|(_, prefixes)| prefixes.iter().any(is_model_of));
+    match provider {
+        Some((provider, _)) => format!("{provider}/{model}"),
         None => model.to_owned(),
     }
 }
 
 /// One of the four reasons of `session.end`, for the word that an agent uses.
-/// None for a word that says nothing about it.
+/// `None` for an unknown word.
 ///
-/// `other` is `completed`: agents say it at the ordinary end of a run without a
-/// user, and have other words for everything that went wrong.
+/// `other` is `completed`: agents use it for the ordinary end of a run without a
+/// user, and have other words for failures.
 ///
 /// ```
 /// use openhook::end_reason;
@@ -124,8 +127,8 @@ pub fn end_reason(native: &str) -> Option<&'static str> {
     Some(reason.as_str())
 }
 
-/// Lowercase letters and digits alone: `SessionEnd`, `session_end`,
-/// `session.end` and `session-end` are the same word.
+/// Only lowercase letters and digits: `SessionEnd`, `session_end`, `session.end`
+/// and `session-end` become the same word.
 pub(crate) fn squeeze(name: &str) -> String {
     name.chars()
         .filter(char::is_ascii_alphanumeric)
@@ -146,10 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stable_id_is_a_v5_uuid_and_stays_the_same_for_ever() {
+    fn a_stable_id_is_a_v4_uuid_and_stays_the_same_for_ever() {
         let id = stable_id(&["a", "b"]);
-        assert_eq!(Uuid::try_parse(&id).unwrap().get_version_num(), 5);
-        assert_eq!(id, "ad96af4e-c491-50b7-8115-0c7b6942eaa5");
+        assert_eq!(Uuid::try_parse(&id).unwrap().get_version_num(), 4);
+        assert_eq!(id, "ad96af4e-c491-40b7-8115-0c7b6942eaa5");
         assert_ne!(stable_id(&["ab", ""]), stable_id(&["a", "b"]));
         assert_ne!(stable_id(&["ab"]), stable_id(&["a", "b"]));
     }

@@ -1,45 +1,33 @@
 //! The JSON Schemas, as text.
 //!
-//! They say what [`crate::validate`] counts as an error, except for what a
-//! schema cannot say: a date that does not exist.
+//! They reject what [`crate::validate`] reports as an error, except for dates
+//! that do not exist, which a schema cannot express.
 
 use serde_json::Value;
 
-/// The name and the text; the envelope first.
-const SCHEMAS: [(&str, &str); 8] = [
-    ("envelope", include_str!("../schemas/envelope.schema.json")),
-    (
-        "session-start",
-        include_str!("../schemas/session-start.schema.json"),
-    ),
-    (
-        "session-end",
-        include_str!("../schemas/session-end.schema.json"),
-    ),
-    (
-        "prompt-submit",
-        include_str!("../schemas/prompt-submit.schema.json"),
-    ),
-    (
-        "tool-start",
-        include_str!("../schemas/tool-start.schema.json"),
-    ),
-    ("tool-end", include_str!("../schemas/tool-end.schema.json")),
-    (
-        "file-write",
-        include_str!("../schemas/file-write.schema.json"),
-    ),
-    (
-        "discovery",
-        include_str!("../schemas/discovery.schema.json"),
-    ),
+macro_rules! schema_files {
+    ($($name:literal),+) => {
+        &[$(($name, include_str!(concat!("../schemas/", $name, ".schema.json")))),+]
+    };
+}
+
+/// Name and text; the envelope first.
+const SCHEMAS: &[(&str, &str)] = schema_files![
+    "envelope",
+    "session-start",
+    "session-end",
+    "prompt-submit",
+    "tool-start",
+    "tool-end",
+    "file-write",
+    "discovery"
 ];
 
-/// A schema by its name: `envelope`, `discovery`, or an event type's, for its
-/// `data`, written `session-end` or `session.end`.
+/// A schema by name: `envelope`, `discovery`, or an event type for the schema
+/// of its `data`, written `session-end` or `session.end`.
 ///
-/// `envelope` refers to the schemas of `data` by their URNs; for one document
-/// that needs no other, take [`bundle`].
+/// `envelope` refers to the schemas of `data` by their URNs; [`bundle`] is one
+/// self-contained document.
 ///
 /// ```
 /// assert!(openhook::schema("tool.end").is_some_and(|text| text.contains("duration_ms")));
@@ -53,13 +41,13 @@ pub fn schema(name: &str) -> Option<&'static str> {
         .map(|(_, text)| *text)
 }
 
-/// What [`schema`] knows.
+/// The names that [`schema`] accepts.
 pub fn schema_names() -> impl Iterator<Item = &'static str> {
     SCHEMAS.iter().map(|(name, _)| *name)
 }
 
-/// The schema of the envelope, with all others inside it under `$defs`: those
-/// of `data`, and that of discovery files as `#/$defs/discovery`.
+/// The schema of the envelope, with all others under `$defs`: those of `data`,
+/// and that of discovery files as `#/$defs/discovery`.
 pub fn bundle() -> Value {
     let mut parts = SCHEMAS.iter().map(|(name, text)| {
         let schema: Value = serde_json::from_str(text).unwrap_or_default();

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday, date};
+use jiff::{SignedDuration, ToSpan};
+
 /// A point in time with nanoseconds, independent of the zone it was written in.
 ///
 /// ```
@@ -13,213 +16,176 @@ use std::fmt;
 /// # Ok::<(), openhook::TimeError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp {
-    seconds: i64,
-    nanos: u32,
-}
+pub struct Timestamp(
+    /// In UTC. A `jiff::Timestamp` ends before the last day of the year 9999.
+    DateTime,
+);
 
-/// Why a text is no timestamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a text is not a timestamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// Not `YYYY-MM-DDThh:mm:ss`.
+    #[error("not ISO 8601, such as `2026-02-23T10:15:30Z`")]
     Form,
     /// A month 13, a 30th of February, an hour 25.
+    #[error("no such date or time of day")]
     Range,
-    /// Everything is there but `Z` or an offset.
+    /// Complete except for `Z` or an offset.
+    #[error("without a time zone")]
     NoZone,
 }
-
-impl fmt::Display for TimeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Form => "not of the form `YYYY-MM-DDThh:mm:ssZ`",
-            Self::Range => "no such date or time of day",
-            Self::NoZone => "without a time zone",
-        })
-    }
-}
-
-impl std::error::Error for TimeError {}
 
 impl Timestamp {
     /// From milliseconds since 1970-01-01T00:00:00Z. None outside the years 0 to 9999.
     pub fn from_unix_millis(millis: i64) -> Option<Self> {
-        let seconds = millis.div_euclid(1000);
-        let nanos = u32::try_from(millis.rem_euclid(1000)).ok()? * 1_000_000;
-        (FIRST_SECOND..=LAST_SECOND)
-            .contains(&seconds)
-            .then_some(Self { seconds, nanos })
+        let time = EPOCH
+            .checked_add(SignedDuration::from_millis(millis))
+            .ok()?;
+        (time.year() >= 0).then_some(Self(time))
     }
 
-    /// Milliseconds since 1970-01-01T00:00:00Z, cut off.
+    /// Milliseconds since 1970-01-01T00:00:00Z, rounded down.
     pub fn unix_millis(self) -> i64 {
-        self.seconds * 1000 + i64::from(self.nanos / 1_000_000)
+        let nanos = self.0.duration_since(EPOCH).as_nanos();
+        // The years of a `DateTime` are far inside an `i64`.
+        i64::try_from(nanos.div_euclid(1_000_000)).unwrap_or_default()
     }
 }
 
-/// The first second of the year 0 and the last of the year 9999.
-const FIRST_SECOND: i64 = -62_167_219_200;
-const LAST_SECOND: i64 = 253_402_300_799;
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
 impl std::str::FromStr for Timestamp {
     type Err = TimeError;
 
+    /// Reads every form of ISO 8601 that names a point in time: calendar, week and ordinal
+    /// dates, with or without separators, down to the hour, with a fraction of the last unit.
     fn from_str(text: &str) -> Result<Self, TimeError> {
-        let mut rest = Cursor(text.as_bytes());
-        let date_and_time = (|| {
-            let year = rest.digits(4)?;
-            rest.eat(b"-")?;
-            let month = rest.digits(2)?;
-            rest.eat(b"-")?;
-            let day = rest.digits(2)?;
-            rest.eat(b"T")?;
-            let hour = rest.digits(2)?;
-            rest.eat(b":")?;
-            let minute = rest.digits(2)?;
-            rest.eat(b":")?;
-            let second = rest.digits(2)?;
-            let nanos = match rest.eat(b".,") {
-                Some(_) => rest.fraction()?,
-                None => 0,
-            };
-            Some((year, month, day, hour, minute, second, nanos))
-        })();
-        let (year, month, day, hour, minute, second, nanos) =
-            date_and_time.ok_or(TimeError::Form)?;
-        if rest.0.is_empty() {
-            return Err(TimeError::NoZone);
-        }
-        let offset_minutes = rest.zone()?;
-        if !rest.0.is_empty() {
-            return Err(TimeError::Form);
-        }
-        // 60 is a leap second; as a point in time it is the next minute's first.
-        if !(1..=12).contains(&month)
-            || !(1..=days_in_month(year, month)).contains(&day)
-            || hour > 23
-            || minute > 59
-            || second > 60
-        {
-            return Err(TimeError::Range);
-        }
-        let of_day = i64::from(hour * 3600 + minute * 60 + second);
-        let seconds = days_from_civil(year, month, day) * 86_400 + of_day - offset_minutes * 60;
-        Ok(Self { seconds, nanos })
+        let (day, rest) = text.split_once('T').ok_or(TimeError::Form)?;
+        let zone_start = rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len());
+        let (time_of_day, zone) = rest.split_at_checked(zone_start).ok_or(TimeError::Form)?;
+        let day = parse_date(day)?;
+        let nanos = nanos_of_day(time_of_day)?;
+        let to_utc = SignedDuration::from_nanos(nanos)
+            - SignedDuration::from_secs(zone_offset_seconds(zone)?);
+        day.at(0, 0, 0, 0)
+            .checked_add(to_utc)
+            .map(Self)
+            .map_err(|_| TimeError::Range)
     }
+}
+
+/// A calendar date, an ordinal date or a week date.
+fn parse_date(text: &str) -> Result<Date, TimeError> {
+    let has_any_form = |forms: [&str; 2]| forms.iter().any(|form| has_form(text, form));
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let number = |from, to| digits.get(from..to).and_then(|it| it.parse::<i16>().ok());
+    let small = |from, to| number(from, to).and_then(|it| i8::try_from(it).ok());
+    let year = number(0, 4).ok_or(TimeError::Form)?;
+    let date = if has_any_form(["0000-00-00", "00000000"]) {
+        let month_and_day = small(4, 6).zip(small(6, 8));
+        month_and_day.and_then(|(month, day)| Date::new(year, month, day).ok())
+    } else if has_any_form(["0000-000", "0000000"]) {
+        let first = Date::new(year, 1, 1).ok();
+        first.zip(number(4, 7)).and_then(|(first, day)| {
+            let date = first.checked_add(i32::from(day - 1).days()).ok()?;
+            (date.year() == year).then_some(date)
+        })
+    } else if has_any_form(["0000-W00-0", "0000W000"]) {
+        let week_and_day = small(4, 6).zip(small(6, 7));
+        week_and_day.and_then(|(week, day)| {
+            let day = Weekday::from_monday_one_offset(day).ok()?;
+            Some(ISOWeekDate::new(year, week, day).ok()?.date())
+        })
+    } else {
+        return Err(TimeError::Form);
+    };
+    date.ok_or(TimeError::Range)
+}
+
+/// Nanoseconds since midnight. The last unit may have a fraction, of which digits below a
+/// billionth are cut off. A leap second is the first second of the next minute, and hour 24
+/// the first of the next day.
+fn nanos_of_day(text: &str) -> Result<i64, TimeError> {
+    let (whole, fraction) = match text.split_once(['.', ',']) {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (text, None),
+    };
+    let is_fraction =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let forms = ["00:00:00", "00:00", "00", "000000", "0000"];
+    if !forms.iter().any(|form| has_form(whole, form)) || !fraction.is_none_or(is_fraction) {
+        return Err(TimeError::Form);
+    }
+    let digits = whole.replace(':', "");
+    let number = |from| {
+        let digits = digits.get(from..from + 2);
+        digits.map_or(Ok(0), |it| it.parse::<i64>().map_err(|_| TimeError::Form))
+    };
+    let (hour, minute, second) = (number(0)?, number(2)?, number(4)?);
+    let unit_seconds = match digits.len() {
+        2 => 3600,
+        4 => 60,
+        _ => 1,
+    };
+    let digits = fraction.unwrap_or_default().bytes();
+    let billionths = digits
+        .chain(std::iter::repeat(b'0'))
+        .take(9)
+        .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+    let seconds = hour * 3600 + minute * 60 + second;
+    let nanos = seconds * 1_000_000_000 + billionths * unit_seconds;
+    let is_in_day = hour < 24 || nanos == 24 * 3600 * 1_000_000_000;
+    if !is_in_day || minute > 59 || second > 60 {
+        return Err(TimeError::Range);
+    }
+    Ok(nanos)
+}
+
+/// Whether the text is `form` with other digits in place of its zeros.
+fn has_form(text: &str, form: &str) -> bool {
+    text.len() == form.len()
+        && text
+            .bytes()
+            .zip(form.bytes())
+            .all(|(byte, expected)| byte == expected || (expected == b'0' && byte.is_ascii_digit()))
+}
+
+/// `Z`, `+hh`, `+hhmm` or `+hh:mm`: seconds east of UTC.
+fn zone_offset_seconds(zone: &str) -> Result<i64, TimeError> {
+    let (sign, offset) = match zone.split_at_checked(1) {
+        None if zone.is_empty() => return Err(TimeError::NoZone),
+        Some(("Z" | "z", "")) => return Ok(0),
+        Some(("+", offset)) => (1, offset),
+        Some(("-", offset)) => (-1, offset),
+        _ => return Err(TimeError::Form),
+    };
+    if !["00", "0000", "00:00"]
+        .iter()
+        .any(|form| has_form(offset, form))
+    {
+        return Err(TimeError::Form);
+    }
+    let digits = offset.replace(':', "");
+    let number: i64 = digits.parse().map_err(|_| TimeError::Form)?;
+    let (hours, minutes) = match digits.len() {
+        2 => (number, 0),
+        _ => (number / 100, number % 100),
+    };
+    if hours > 23 || minutes > 59 {
+        return Err(TimeError::Range);
+    }
+    Ok(sign * (hours * 3600 + minutes * 60))
 }
 
 /// RFC 3339 in UTC, with milliseconds or finer only when there are any.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.seconds.div_euclid(86_400));
-        let of_day = self.seconds.rem_euclid(86_400);
-        let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-        write!(
-            f,
-            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-        )?;
-        if self.nanos > 0 {
-            if self.nanos.is_multiple_of(1_000_000) {
-                write!(f, ".{:03}", self.nanos / 1_000_000)?;
-            } else {
-                write!(f, ".{:09}", self.nanos)?;
-            }
-        }
-        f.write_str("Z")
-    }
-}
-
-struct Cursor<'a>(&'a [u8]);
-
-impl Cursor<'_> {
-    fn eat(&mut self, any_of: &[u8]) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        any_of.contains(first).then(|| {
-            self.0 = rest;
-            *first
-        })
-    }
-
-    fn digit(&mut self) -> Option<u32> {
-        self.eat(b"0123456789").map(|b| u32::from(b - b'0'))
-    }
-
-    fn digits(&mut self, count: usize) -> Option<u32> {
-        (0..count).try_fold(0, |number, _| Some(number * 10 + self.digit()?))
-    }
-
-    /// Any number of digits; what is finer than a nanosecond is cut off.
-    fn fraction(&mut self) -> Option<u32> {
-        let mut nanos = self.digit()? * 100_000_000;
-        let mut unit = 10_000_000;
-        while let Some(digit) = self.digit() {
-            nanos += digit * unit;
-            unit /= 10;
-        }
-        Some(nanos)
-    }
-
-    /// `Z`, `+hh`, `+hhmm` or `+hh:mm`: minutes east of UTC.
-    fn zone(&mut self) -> Result<i64, TimeError> {
-        if self.eat(b"Zz").is_some() {
-            return Ok(0);
-        }
-        let sign = self.eat(b"+-").ok_or(TimeError::Form)?;
-        let hours = self.digits(2).ok_or(TimeError::Form)?;
-        let minutes = if self.0.is_empty() {
-            0
-        } else {
-            self.eat(b":");
-            self.digits(2).ok_or(TimeError::Form)?
+        let digits = match self.0.subsec_nanosecond() {
+            0 => 0,
+            nanos if nanos % 1_000_000 == 0 => 3,
+            _ => 9,
         };
-        if hours > 23 || minutes > 59 {
-            return Err(TimeError::Range);
-        }
-        let total = i64::from(hours * 60 + minutes);
-        Ok(if sign == b'-' { -total } else { total })
+        write!(f, "{:.digits$}Z", self.0)
     }
-}
-
-fn days_in_month(year: u32, month: u32) -> u32 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
-            29
-        }
-        2 => 28,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01 in the proleptic Gregorian calendar. The year is taken
-/// to begin in March, so that the leap day is its last.
-fn days_from_civil(year: u32, month: u32, day: u32) -> i64 {
-    let (year, month, day) = (i64::from(year), i64::from(month), i64::from(day));
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// The inverse of [`days_from_civil`].
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]
@@ -240,6 +206,18 @@ mod tests {
             "2026-02-23T14:00:00+02",
             "2026-02-23T06:30:00-0530",
             "2026-02-24T11:59:00+23:59",
+            "2026-02-23T12:00Z",
+            "2026-02-23T12Z",
+            "2026-02-23T11.5-00:30",
+            "20260223T120000Z",
+            "20260223T1200+00",
+            "20260223T12,0Z",
+            "2026-02-23T11:59:60Z",
+            "2026-02-22T24:00-12:00",
+            "2026-054T12:00:00Z",
+            "2026054T120000Z",
+            "2026-W09-1T12:00:00Z",
+            "2026W091T12Z",
         ] {
             assert_eq!(parse(same), Ok(noon), "{same}");
         }
@@ -258,8 +236,10 @@ mod tests {
             "yesterday",
             "2026-02-23",
             "2026-02-23 12:00:00Z",
-            "2026-02-23T12:00Z",
-            "20260223T120000Z",
+            "2026-02T12:00Z",
+            "2026-02-23T12:0000Z",
+            "2026-W091T12Z",
+            "2026-02-23TZ",
             "2026-02-23T12:00:00.Z",
             "2026-02-23T12:00:00Zzz",
             "2026-02-23T12:00:00+2",
@@ -273,7 +253,12 @@ mod tests {
             "2100-02-29T00:00:00Z",
             "2026-04-31T00:00:00Z",
             "2026-00-10T00:00:00Z",
-            "2026-01-01T24:00:00Z",
+            "2026-01-01T24:00:01Z",
+            "2026-01-01T25Z",
+            "2026-366T00Z",
+            "2026-000T00Z",
+            "2026-W54-1T00Z",
+            "2026-W01-8T00Z",
             "2026-01-01T00:60:00Z",
             "2026-01-01T00:00:61Z",
             "2026-01-01T00:00:00+24:00",

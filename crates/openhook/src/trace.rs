@@ -1,7 +1,7 @@
 //! Agent Trace 0.1: who wrote which lines, out of `file.write` events.
 //!
 //! Revision, tool version and conversation URL are not in an envelope: the
-//! caller, who can look, fills them in.
+//! caller fills them in.
 
 use crate::data::{Data, FileOperation, FileWrite};
 use crate::envelope::Envelope;
@@ -11,10 +11,10 @@ use crate::{uri, validate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The version of Agent Trace that is written.
+/// The version of Agent Trace that is produced.
 pub const AGENT_TRACE_VERSION: &str = "0.1.0";
 
-/// The key of [`TraceRecord::metadata`] for what the envelope says beyond the format.
+/// The key of [`TraceRecord::metadata`] for data of the envelope beyond the format.
 pub const METADATA_KEY: &str = "dev.openhook";
 
 /// A record of Agent Trace.
@@ -28,7 +28,7 @@ pub struct TraceRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcs: Option<Vcs>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<Tool>,
+    pub tool: Option<TraceTool>,
     pub files: Vec<TraceFile>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
@@ -43,9 +43,9 @@ pub struct Vcs {
     pub revision: String,
 }
 
-/// The tool that wrote.
+/// The tool that wrote the lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tool {
+pub struct TraceTool {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -54,7 +54,7 @@ pub struct Tool {
 /// A file and the conversations that contributed to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFile {
-    /// Relative to the repository where the envelope lets one know it.
+    /// Relative to the repository, if the envelope names its folder.
     pub path: String,
     pub conversations: Vec<Conversation>,
 }
@@ -62,12 +62,12 @@ pub struct TraceFile {
 /// A conversation and the lines that it produced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Where the conversation can be looked up.
+    /// Where the conversation can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contributor: Option<Contributor>,
-    /// Empty when the event did not say its lines, or when the file is gone.
+    /// Empty if the event has no line numbers, or if the file was deleted.
     pub ranges: Vec<LineRange>,
 }
 
@@ -93,13 +93,26 @@ pub struct LineRange {
 
 impl TraceRecord {
     pub fn to_json_line(&self) -> String {
-        let mut line = json!(self).to_string();
-        line.push('\n');
-        line
+        format!("{}\n", json!(self))
+    }
+
+    fn new(source: &str, id: String, timestamp: String, about: Value) -> Self {
+        Self {
+            version: AGENT_TRACE_VERSION.to_owned(),
+            id,
+            timestamp,
+            vcs: None,
+            tool: Some(TraceTool {
+                name: source.to_owned(),
+                version: None,
+            }),
+            files: Vec::new(),
+            metadata: Map::from_iter([(METADATA_KEY.to_owned(), about)]),
+        }
     }
 }
 
-/// The record of one `file.write` event; None for other events, and for one
+/// The record of one `file.write` event; `None` for other events, and for one
 /// without a path or a time.
 ///
 /// ```
@@ -117,38 +130,33 @@ impl TraceRecord {
 /// # Ok::<(), openhook::ParseError>(())
 /// ```
 pub fn trace(envelope: &Envelope) -> Option<TraceRecord> {
-    let write = write_of(envelope)?;
-    let mut about = Map::new();
-    about.insert("event_id".to_owned(), envelope.id.clone().into());
-    about.insert("session_id".to_owned(), envelope.session_id.clone().into());
-    if let Some(operation) = write.operation {
-        about.insert("operation".to_owned(), operation.as_str().into());
-    }
-    if let Some(call) = write.tool_call_id {
-        about.insert("tool_call_id".to_owned(), call.into());
-    }
+    let Data::FileWrite(write) = envelope.view() else {
+        return None;
+    };
+    let path = write.path.filter(|path| !path.is_empty())?;
+    let about = [
+        ("event_id", Some(envelope.id.as_str())),
+        ("session_id", Some(envelope.session_id.as_str())),
+        ("operation", write.operation.map(FileOperation::as_str)),
+        ("tool_call_id", write.tool_call_id),
+    ];
+    let about: Map<String, Value> = about
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+        .collect();
+    let id = if validate::is_uuid(&envelope.id) {
+        envelope.id.to_ascii_lowercase()
+    } else {
+        stable_id(&["agent-trace", &envelope.source, &envelope.id])
+    };
+    let timestamp = envelope.time.parse::<Timestamp>().ok()?.to_string();
+    let file = TraceFile {
+        path: relative_path(envelope, path),
+        conversations: vec![Conversation::new(&write)],
+    };
     Some(TraceRecord {
-        version: AGENT_TRACE_VERSION.to_owned(),
-        id: if validate::is_uuid(&envelope.id) {
-            envelope.id.to_ascii_lowercase()
-        } else {
-            stable_id(&["agent-trace", &envelope.source, &envelope.id])
-        },
-        timestamp: envelope.time.parse::<Timestamp>().ok()?.to_string(),
-        vcs: None,
-        tool: Some(Tool {
-            name: envelope.source.clone(),
-            version: None,
-        }),
-        files: vec![TraceFile {
-            path: relative_path(envelope, write.path?),
-            conversations: vec![Conversation {
-                url: None,
-                contributor: Some(contributor(write.model)),
-                ranges: range(&write).into_iter().collect(),
-            }],
-        }],
-        metadata: Map::from_iter([(METADATA_KEY.to_owned(), about.into())]),
+        files: vec![file],
+        ..TraceRecord::new(&envelope.source, id, timestamp, about.into())
     })
 }
 
@@ -159,36 +167,29 @@ pub fn trace(envelope: &Envelope) -> Option<TraceRecord> {
 /// Line numbers are those at the time of each write; a later write may have
 /// moved them. A file whose last operation is `delete` keeps no ranges.
 pub fn trace_sessions<'a>(events: impl IntoIterator<Item = &'a Envelope>) -> Vec<TraceRecord> {
-    let mut sessions: Vec<Session<'a>> = Vec::new();
+    let mut sessions: Vec<SessionTrace<'a>> = Vec::new();
     for envelope in events {
-        let found = sessions
+        let known = sessions
             .iter_mut()
             .find(|s| s.source == envelope.source && s.id == envelope.session_id);
-        match envelope.view() {
-            Data::FileWrite(write) => {
-                let session = if let Some(session) = found {
-                    session
-                } else {
-                    sessions.push(Session::new(envelope));
-                    let Some(session) = sessions.last_mut() else {
-                        continue;
-                    };
-                    session
-                };
+        match (envelope.view(), known) {
+            (Data::FileWrite(write), Some(session)) => session.add(envelope, &write),
+            (Data::FileWrite(write), None) => {
+                let mut session = SessionTrace::new(envelope);
                 session.add(envelope, &write);
+                sessions.push(session);
             }
-            Data::SessionEnd(end) => {
-                if let (Some(session), Some(path)) = (found, end.transcript_path) {
-                    session.transcript = Some(path);
-                }
+            (Data::SessionEnd(end), Some(session)) => {
+                session.transcript = end.transcript_path.or(session.transcript);
             }
             _ => {}
         }
     }
-    sessions.into_iter().filter_map(Session::record).collect()
+    let sessions = sessions.into_iter();
+    sessions.filter_map(SessionTrace::into_record).collect()
 }
 
-struct Session<'a> {
+struct SessionTrace<'a> {
     source: &'a str,
     id: &'a str,
     last: Option<Timestamp>,
@@ -196,7 +197,7 @@ struct Session<'a> {
     files: Vec<TraceFile>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> SessionTrace<'a> {
     fn new(envelope: &'a Envelope) -> Self {
         Self {
             source: &envelope.source,
@@ -229,26 +230,24 @@ impl<'a> Session<'a> {
                 conversation.ranges.clear();
             }
         }
-        let contributor = Some(contributor(write.model));
-        let range = range(write);
-        match file
+        let new = Conversation::new(write);
+        let known = file
             .conversations
             .iter_mut()
-            .find(|conversation| conversation.contributor == contributor)
-        {
-            Some(conversation) => {
-                let new = range.filter(|range| !conversation.ranges.contains(range));
-                conversation.ranges.extend(new);
+            .find(|known| known.contributor == new.contributor);
+        match known {
+            Some(known) => {
+                let ranges = new.ranges.into_iter();
+                let ranges: Vec<_> = ranges
+                    .filter(|range| !known.ranges.contains(range))
+                    .collect();
+                known.ranges.extend(ranges);
             }
-            None => file.conversations.push(Conversation {
-                url: None,
-                contributor,
-                ranges: range.into_iter().collect(),
-            }),
+            None => file.conversations.push(new),
         }
     }
 
-    fn record(mut self) -> Option<TraceRecord> {
+    fn into_record(mut self) -> Option<TraceRecord> {
         let timestamp = self.last?.to_string();
         let url = self
             .transcript
@@ -257,39 +256,36 @@ impl<'a> Session<'a> {
         for conversation in self.files.iter_mut().flat_map(|f| &mut f.conversations) {
             conversation.url.clone_from(&url);
         }
+        let id = stable_id(&["agent-trace", self.source, self.id, &timestamp]);
+        let about = json!({ "session_id": self.id });
         Some(TraceRecord {
-            version: AGENT_TRACE_VERSION.to_owned(),
-            id: stable_id(&["agent-trace", self.source, self.id, &timestamp]),
-            timestamp,
-            vcs: None,
-            tool: Some(Tool {
-                name: self.source.to_owned(),
-                version: None,
-            }),
             files: self.files,
-            metadata: Map::from_iter([(METADATA_KEY.to_owned(), json!({ "session_id": self.id }))]),
+            ..TraceRecord::new(self.source, id, timestamp, about)
         })
     }
 }
 
-fn write_of(envelope: &Envelope) -> Option<FileWrite<'_>> {
-    match envelope.view() {
-        Data::FileWrite(write) if write.path.is_some_and(|path| !path.is_empty()) => Some(write),
-        _ => None,
+impl Conversation {
+    fn new(write: &FileWrite<'_>) -> Self {
+        Self {
+            url: None,
+            contributor: Some(contributor(write.model)),
+            ranges: range(write).into_iter().collect(),
+        }
     }
 }
 
 fn contributor(model: Option<&str>) -> Contributor {
-    const LONGEST: usize = 250;
+    const MAX_MODEL_ID_CHARS: usize = 250;
     Contributor {
         kind: "ai".to_owned(),
         model_id: model
             .map(model_id)
-            .filter(|id| !id.is_empty() && id.chars().count() <= LONGEST),
+            .filter(|id| !id.is_empty() && id.chars().count() <= MAX_MODEL_ID_CHARS),
     }
 }
 
-/// Lines are never made up: without a first line there is no range.
+/// Without a first line there is no range: line numbers are never invented.
 fn range(write: &FileWrite<'_>) -> Option<LineRange> {
     if write.operation == Some(FileOperation::Delete) {
         return None;

@@ -1,5 +1,16 @@
 //! `context` URIs: their syntax, and file paths as `file:` URIs both ways.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What is escaped in a path: all but the unreserved characters and `/`.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+const WINDOWS_PATH: &AsciiSet = &PATH.remove(b':');
+
 /// An absolute URI by RFC 3986, as far as `context` needs it: a scheme, then
 /// only characters that a URI may have.
 ///
@@ -67,22 +78,12 @@ pub fn file_uri(path: &str) -> String {
     if !path.starts_with('/') {
         uri.push('/');
     }
-    for byte in path.bytes() {
-        if is_unreserved(byte) || byte == b'/' || (windows && byte == b':') {
-            uri.push(char::from(byte));
-        } else {
-            uri.push('%');
-            for nibble in [byte >> 4, byte & 15] {
-                uri.push(
-                    char::from_digit(u32::from(nibble), 16).map_or('0', |c| c.to_ascii_uppercase()),
-                );
-            }
-        }
-    }
+    let escaped = if windows { WINDOWS_PATH } else { PATH };
+    uri.extend(utf8_percent_encode(&path, escaped));
     uri
 }
 
-/// The path of a `file:` URI; None for other URIs.
+/// The path of a `file:` URI; `None` for other URIs.
 ///
 /// ```
 /// use openhook::file_path;
@@ -104,19 +105,13 @@ pub fn file_path(uri: &str) -> Option<String> {
     })
 }
 
+/// None if an escape is malformed or the result is not UTF-8.
 fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let high = char::from(bytes.next()?).to_digit(16)?;
-            let low = char::from(bytes.next()?).to_digit(16)?;
-            decoded.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            decoded.push(byte);
-        }
-    }
-    String::from_utf8(decoded).ok()
+    let mut escapes = text.split('%').skip(1).map(str::as_bytes);
+    let is_sound = escapes
+        .all(|rest| matches!(rest, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()));
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    is_sound.then(|| decoded.into_owned())
 }
 
 /// `C:\`, `C:/` or `\\server`.

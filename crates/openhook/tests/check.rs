@@ -1,23 +1,17 @@
 //! The judge, on recorded streams: one pair of files per case.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod common;
 
 use common::{files, json, name, read};
-use openhook::check::{Checker, Limits, Problem, Report, problem};
+use openhook::check::{Limits, Problem, StreamChecker, StreamReport, problem};
 use openhook::{Envelope, ToolEnd, ToolStart, event_type, stable_id};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-fn judge(stream: &str, expect: &Value) -> Report {
-    let mut checker = Checker::new().with_discovery(expect["discovery"] == true);
+fn judge(stream: &str, expect: &Value) -> StreamReport {
+    let mut checker = StreamChecker::new().with_discovery(expect["discovery"] == true);
     for source in expect["without_transcripts"].as_array().unwrap_or(&vec![]) {
         checker = checker.without_transcripts(source.as_str().unwrap());
     }
@@ -30,7 +24,7 @@ fn judge(stream: &str, expect: &Value) -> Report {
 fn lines(problem: &Problem) -> Value {
     assert_eq!(
         problem.examples.len() as u64,
-        problem.count.min(Problem::EXAMPLES as u64)
+        problem.count.min(Problem::MAX_EXAMPLES as u64)
     );
     problem.examples.iter().map(|each| each.line).collect()
 }
@@ -127,7 +121,7 @@ fn event(number: u32, kind: &str, session: &str) -> Envelope {
 /// 100,000 envelopes of 20,000 sessions, 50 of them open at any time.
 #[test]
 fn a_long_stream_is_judged_in_one_pass() {
-    let mut checker = Checker::new();
+    let mut checker = StreamChecker::new();
     let mut number = 0;
     let kinds = [
         event_type::SESSION_START,
@@ -160,7 +154,7 @@ fn beyond_a_limit_the_oldest_are_given_up() {
         open_sessions: 4,
         open_calls: 4,
     };
-    let mut checker = Checker::with_limits(limits);
+    let mut checker = StreamChecker::with_limits(limits);
     for number in 0..100 {
         checker.push(&event(number, event_type::PROMPT_SUBMIT, &number.to_string()).to_value());
     }
@@ -173,7 +167,7 @@ fn beyond_a_limit_the_oldest_are_given_up() {
     assert_eq!(count(problem::DUPLICATE_ID), 1);
     assert_eq!(count(problem::SESSION_WITHOUT_END), 101);
 
-    let mut checker = Checker::with_limits(limits);
+    let mut checker = StreamChecker::with_limits(limits);
     for number in 0..50_u32 {
         let mut envelope = event(number, event_type::TOOL_START, "s");
         envelope.data["tool_call_id"] = number.to_string().into();

@@ -1,12 +1,6 @@
 //! Discovery files, one case per file.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod common;
 
@@ -19,8 +13,8 @@ fn every_case_reads_as_expected() {
     for path in files("discovery", ".json") {
         let case = json(&path);
         let got = match case["text"].as_str() {
-            Some(text) => Discovery::read(text),
-            None => Discovery::read(&case["file"].to_string()),
+            Some(text) => Discovery::parse(text),
+            None => Discovery::parse(&case["file"].to_string()),
         };
         let findings: Value = got
             .findings
@@ -48,7 +42,7 @@ fn every_case_reads_as_expected() {
 #[test]
 fn the_example_of_the_text() {
     let path = &files("fixtures", "discovery.json")[0];
-    let got = Discovery::read(&read(path));
+    let got = Discovery::parse(&read(path));
     assert_eq!(got.findings, []);
     let file = got.discovery.unwrap();
     assert!(file.subscribes("session.end"));
@@ -59,7 +53,7 @@ fn the_example_of_the_text() {
 
 #[test]
 fn only_the_star_is_a_pattern_and_order_is_kept() {
-    let file = Discovery::read(
+    let file = Discovery::parse(
         r#"{"openhook":"0.1","hooks":[
             {"command":"all"},
             {"command":"star","events":["session.end","*"]},

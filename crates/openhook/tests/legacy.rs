@@ -1,12 +1,6 @@
 //! Native payloads, one per file: recorded ones, and ones of the documentation.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod common;
 
@@ -18,7 +12,7 @@ use serde_json::{Value, json};
 fn every_payload_is_guessed_as_expected() {
     for path in files("legacy", ".json") {
         let case = json(&path);
-        let guess = legacy::guess(&case["payload"], "some-agent");
+        let guess = legacy::guess_envelope(&case["payload"], "some-agent");
         let got = guess.as_ref().map_or(Value::Null, |guess| {
             json!({
                 "type": guess.event.event_type, "exact": guess.event.exact,
@@ -28,7 +22,7 @@ fn every_payload_is_guessed_as_expected() {
         });
         assert_eq!(got, case["expect"], "{}", name(&path));
         if let Some(guess) = guess {
-            let again = legacy::guess(&case["payload"], "some-agent").unwrap();
+            let again = legacy::guess_envelope(&case["payload"], "some-agent").unwrap();
             assert_eq!(again.id, guess.id);
             let envelope = guess.into_envelope("2026-01-01T00:00:00Z").unwrap();
             assert!(
@@ -79,7 +73,7 @@ fn every_name_of_the_introduction_is_known() {
 fn ids_tell_events_apart() {
     let payload = json!({"hook_event_name": "Stop", "session_id": "s"});
     let other = json!({"hook_event_name": "Stop", "session_id": "t"});
-    let id = |payload, source| legacy::guess(payload, source).unwrap().id;
+    let id = |payload, source| legacy::guess_envelope(payload, source).unwrap().id;
     assert_ne!(id(&payload, "a"), id(&payload, "b"));
     assert_ne!(id(&payload, "a"), id(&other, "a"));
 }

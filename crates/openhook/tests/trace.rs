@@ -1,12 +1,6 @@
 //! Agent Trace records out of envelopes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `e2e-hook FOLDER EVENT [ARGS…]`: records its call in FOLDER and answers by the rules that are there.
+//! `e2e-hook FOLDER EVENT [ARGS…]`: records its call in FOLDER and answers by the rules in that folder.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 use std::{env, process};
 
-use anyhook_e2e::hook::{HookCall, RECORD, RULES, Rule};
+use anyhook_e2e::hook::{CALLS_FILE, HookCall, RULES_FILE, Rule};
 use serde_json::Value;
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -39,26 +39,26 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     OpenOptions::new()
         .create(true)
         .append(true)
-        .open(folder.join(RECORD))?
+        .open(folder.join(CALLS_FILE))?
         .write_all(&line)?;
 
-    let rules: Vec<Rule> = match fs::read(folder.join(RULES)) {
+    let rules: Vec<Rule> = match fs::read(folder.join(RULES_FILE)) {
         Ok(text) => serde_json::from_slice(&text)?,
         Err(_) => Vec::new(),
     };
-    let fitting = rules
+    let matching_rule = rules
         .iter()
         .enumerate()
-        .filter(|(_, rule)| rule.fits(&call.event, &call.stdin))
-        .find(|(index, rule)| !rule.once || is_first(folder, *index));
-    match fitting {
+        .filter(|(_, rule)| rule.matches(&call.event, &call.stdin))
+        .find(|(index, rule)| !rule.once || claim_rule(folder, *index));
+    match matching_rule {
         Some((_, rule)) => answer(rule),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
-/// Whether nobody took this rule before; creating a file exclusively settles it between processes.
-fn is_first(folder: &Path, index: usize) -> bool {
+/// Whether this call is the first to use this rule: only one process can create the file.
+fn claim_rule(folder: &Path, index: usize) -> bool {
     File::create_new(folder.join(format!("taken-{index}"))).is_ok()
 }
 

@@ -1,18 +1,18 @@
-//! What the journal and the OpenHook consumer of the main session must hold.
+//! What the journal and the OpenHook consumer of the main session must contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhook_model::Record;
 use anyhook_model::record::RecordKind;
-use openhook::Checker;
+use openhook::StreamChecker;
 use serde_json::Value;
 
-use crate::expect::{Events, Expect, Finding, OpenHook};
+use crate::expect::{CheckResult, Events, Expectations, OpenHook};
 use crate::report::Verdict;
 use crate::session::Outcome;
 
-/// Exactly the events that are expected came, each as what it is.
-pub fn events(records: &[Record], expected: &Events) -> Finding {
+/// Exactly the expected events arrived, each under its canonical name.
+pub(super) fn events(records: &[Record], expected: &Events) -> CheckResult {
     if let Some(failure) = records
         .iter()
         .find(|record| record.kind == RecordKind::Failure)
@@ -32,9 +32,11 @@ pub fn events(records: &[Record], expected: &Events) -> Finding {
     let mut wrong = Vec::new();
     for (native, canonical) in &expected.always {
         match seen.get(native) {
-            None => wrong.push(format!("`{native}` did not come")),
+            None => wrong.push(format!("`{native}` did not arrive")),
             Some(other) if other != canonical => {
-                wrong.push(format!("`{native}` came as `{other}`, not `{canonical}`"));
+                wrong.push(format!(
+                    "`{native}` arrived as `{other}`, not `{canonical}`"
+                ));
             }
             Some(_) => {}
         }
@@ -44,16 +46,16 @@ pub fn events(records: &[Record], expected: &Events) -> Finding {
             && expected.sometimes.get(native) != Some(canonical)
         {
             wrong.push(format!(
-                "`{native}` came (as `{canonical}`) and is not in expect.toml"
+                "`{native}` arrived (as `{canonical}`) and is not in expect.toml"
             ));
         }
     }
     verdict(wrong)
 }
 
-/// Each step is told before and after, as the tool that it is, with its command or path.
-pub fn tools(records: &[Record], outcome: &Outcome, expect: &Expect) -> Finding {
-    let written = outcome.scratch.project.join("written.txt");
+/// Each step is reported before and after, as the right tool, with its command or path.
+pub(super) fn tools(records: &[Record], outcome: &Outcome, expect: &Expectations) -> CheckResult {
+    let written = outcome.sandbox.project.join("written.txt");
     let written = written.to_string_lossy();
     let command = "echo done > allowed.txt";
     let mut wrong = Vec::new();
@@ -67,12 +69,12 @@ pub fn tools(records: &[Record], outcome: &Outcome, expect: &Expect) -> Finding 
             continue;
         };
         for event in ["before_tool_execute", "after_tool_execute"] {
-            let told = records.iter().any(|record| {
+            let reported = records.iter().any(|record| {
                 record.event.event == event
                     && record.event.tool_name() == Some(tool)
                     && is_about(&record.event.data, what)
             });
-            if !told {
+            if !reported {
                 wrong.push(format!("no `{event}` of `{tool}` with `{what}`"));
             }
         }
@@ -97,11 +99,15 @@ fn is_about(data: &serde_json::Map<String, Value>, what: &str) -> bool {
         || files.is_some_and(|files| files.iter().any(|file| is_it(file.get("path"))))
 }
 
-/// One session, whose id the client itself tells, and one working folder.
-pub fn session_id(records: &[Record], outcome: &Outcome, expect: &Expect) -> Finding {
+/// One session, whose id the client itself prints, and one working folder.
+pub(super) fn session_id(
+    records: &[Record],
+    outcome: &Outcome,
+    expect: &Expectations,
+) -> CheckResult {
     let mut wrong = BTreeSet::new();
     let mut ids = BTreeSet::new();
-    let project = outcome.scratch.project.to_string_lossy();
+    let project = outcome.sandbox.project.to_string_lossy();
     for record in records {
         let event = &record.event;
         match &event.session_id {
@@ -129,12 +135,12 @@ pub fn session_id(records: &[Record], outcome: &Outcome, expect: &Expect) -> Fin
     verdict(wrong.into_iter().collect())
 }
 
-/// What the consumer of `.openhook.json` got is a stream of level 2, or lacks exactly what it is known to lack.
-pub fn openhook(outcome: &Outcome, source: &str, expected: &OpenHook) -> Verdict {
+/// The consumer of `.openhook.json` received a stream of level 2, or one that lacks exactly what is expected.
+pub(super) fn openhook(outcome: &Outcome, source: &str, expected: &OpenHook) -> Verdict {
     let Some(stream) = outcome.file("openhook.jsonl") else {
         return Verdict::failed("the consumer was not called");
     };
-    let mut checker = Checker::new();
+    let mut checker = StreamChecker::new();
     if expected.no_transcript {
         checker = checker.without_transcripts(source);
     }
@@ -166,7 +172,7 @@ pub fn openhook(outcome: &Outcome, source: &str, expected: &OpenHook) -> Verdict
     }
 }
 
-fn verdict(wrong: Vec<String>) -> Finding {
+fn verdict(wrong: Vec<String>) -> CheckResult {
     if wrong.is_empty() {
         Ok(())
     } else {

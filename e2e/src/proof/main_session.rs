@@ -1,15 +1,15 @@
-//! The session that most checks share, and the two that clients need in which a deny ends the run.
-
-use std::path::Path;
+//! The session that most checks share, and the two extra ones for clients in which a deny ends the run.
 
 use anyhook_model::Record;
 use anyhook_model::record::RunOutcome;
 
 use super::events;
-use super::{Proof, done, leave, not_there, reached, tell_kept, there};
+use super::{
+    Kept, Proof, create_file, file_exists, file_missing, report_kept, say_done, text_reached_model,
+};
 use crate::bridge;
 use crate::error::Result;
-use crate::expect::{Finding, Sabotage};
+use crate::expect::{CheckResult, Sabotage};
 use crate::report::{Check, Verdict};
 use crate::scenario::{Scenario, Step};
 use crate::session::Outcome;
@@ -20,12 +20,12 @@ impl Proof<'_> {
     pub(super) fn main_session(
         &self,
         sabotage: Option<&Sabotage>,
-        kept: &mut dyn FnMut(&str, &Path),
+        kept: Kept<'_>,
     ) -> Result<Vec<Check>> {
         let expect = &self.client.expect;
-        let lying = sabotage
+        let altered = sabotage
             .and_then(|sabotage| sabotage.answer.as_ref())
-            .map(|lie| self.program.lying(lie))
+            .map(|replacement| self.program.with_altered_answers(replacement))
             .transpose()?;
         let damage = sabotage.and_then(|sabotage| sabotage.installed.as_ref());
         let slug = self.client.slug();
@@ -33,17 +33,19 @@ impl Proof<'_> {
             .session("main")
             .without(&expect.install.instead_of)
             .scenario(self.scenario())
-            .prepare(move |scratch| {
-                bridge::install(scratch, slug, "project", &expect.install.args)?;
-                damage.map_or(Ok(()), |damage| bridge::damage(scratch, damage))
+            .prepare(move |sandbox| {
+                bridge::install(sandbox, slug, "project", &expect.install.args)?;
+                damage.map_or(Ok(()), |damage| {
+                    bridge::damage_installed_file(sandbox, damage)
+                })
             });
-        if let Some(lying) = &lying {
-            session = session.path_first(lying.folder());
+        if let Some(altered) = &altered {
+            session = session.path_first(altered.folder());
         }
         let outcome = session.run()?;
-        tell_kept(&outcome, "main", kept);
-        let records = bridge::journal(&outcome)?;
-        let mut checks = self.settle(
+        report_kept(&outcome, "main", kept);
+        let records = bridge::read_journal(&outcome)?;
+        let mut checks = self.judge(
             &outcome,
             &records,
             [
@@ -53,26 +55,36 @@ impl Proof<'_> {
                 ("rewrite", rewritten(&outcome)),
                 (
                     "context: session start",
-                    reached(&outcome, "CONTEXT-SESSION"),
+                    text_reached_model(&outcome, "CONTEXT-SESSION"),
                 ),
-                ("context: prompt", reached(&outcome, "CONTEXT-PROMPT")),
-                ("context: before tool", reached(&outcome, "CONTEXT-BEFORE")),
-                ("context: after tool", reached(&outcome, "CONTEXT-AFTER")),
+                (
+                    "context: prompt",
+                    text_reached_model(&outcome, "CONTEXT-PROMPT"),
+                ),
+                (
+                    "context: before tool",
+                    text_reached_model(&outcome, "CONTEXT-BEFORE"),
+                ),
+                (
+                    "context: after tool",
+                    text_reached_model(&outcome, "CONTEXT-AFTER"),
+                ),
                 (
                     "stop retry",
-                    reached(&outcome, "REASON-STOP").and_then(|()| there(&outcome, "again.txt")),
+                    text_reached_model(&outcome, "REASON-STOP")
+                        .and_then(|()| file_exists(&outcome, "again.txt")),
                 ),
                 (
                     "hook hangs",
-                    survived(&outcome, &records, "hang", RunOutcome::Timeout),
+                    command_ran_despite(&outcome, &records, "hang", RunOutcome::Timeout),
                 ),
                 (
                     "hook crashes",
-                    survived(&outcome, &records, "crash", RunOutcome::Error),
+                    command_ran_despite(&outcome, &records, "crash", RunOutcome::Error),
                 ),
                 (
                     "hook prints garbage",
-                    survived(&outcome, &records, "garbage", RunOutcome::Error),
+                    command_ran_despite(&outcome, &records, "garbage", RunOutcome::Error),
                 ),
             ],
         );
@@ -80,11 +92,11 @@ impl Proof<'_> {
             "OpenHook stream",
             events::openhook(&outcome, slug, &expect.openhook),
         ));
-        // A rewrite that is lost must not let the command run as it was: what protects is never weakened.
+        // If a rewrite is lost, the original command must not run: a guard is never weakened.
         for check in &mut checks {
             if check.name == "rewrite"
                 && matches!(check.verdict, Verdict::Cannot(_))
-                && let Err(seen) = not_there(&outcome, "original.txt")
+                && let Err(seen) = file_missing(&outcome, "original.txt")
             {
                 check.verdict = Verdict::Failed(seen);
             }
@@ -98,8 +110,8 @@ impl Proof<'_> {
 
     fn scenario(&self) -> Scenario {
         let written = || "written.txt".to_owned();
-        let mut steps = vec![leave("allowed.txt")];
-        if self.client.drive.no_subagent.is_none() {
+        let mut steps = vec![create_file("allowed.txt")];
+        if self.client.setup.tools.rows.contains_key("subagent") {
             steps.push(Step::Subagent {
                 prompt: SUBAGENT_PROMPT.to_owned(),
             });
@@ -115,32 +127,29 @@ impl Proof<'_> {
                 old: "good morning".to_owned(),
                 new: "good evening".to_owned(),
             },
-            leave("original.txt"),
-            leave("probe.txt"),
-            leave("hang.txt"),
-            leave("crash.txt"),
-            leave("garbage.txt"),
+            create_file("original.txt"),
+            create_file("probe.txt"),
+            create_file("hang.txt"),
+            create_file("crash.txt"),
+            create_file("garbage.txt"),
             Step::Shell {
                 command: "exit 3".to_owned(),
             },
         ]);
         if !self.client.expect.deny_ends_run {
-            steps.extend([leave("guarded.txt"), leave("denied.txt")]);
+            steps.extend([create_file("guarded.txt"), create_file("denied.txt")]);
         }
-        // What comes after the first end is played only when the stop hook sends the agent back to work.
-        steps.extend([done(), leave("again.txt"), done()]);
-        Scenario::new(steps).thread(SUBAGENT_PROMPT, [leave("subagent.txt"), done()])
+        // The steps after the first end are played only if the stop hook sends the agent back to work.
+        steps.extend([say_done(), create_file("again.txt"), say_done()]);
+        Scenario::new(steps).thread(SUBAGENT_PROMPT, [create_file("subagent.txt"), say_done()])
     }
 
-    pub(super) fn deny_alone(&self, kept: &mut dyn FnMut(&str, &Path)) -> Result<Vec<Check>> {
+    pub(super) fn deny_alone(&self, kept: Kept<'_>) -> Result<Vec<Check>> {
         let (outcome, records) = self.one_command("denied.txt", "deny", kept)?;
         Ok(self.deny(&outcome, &records))
     }
 
-    pub(super) fn claude_script_alone(
-        &self,
-        kept: &mut dyn FnMut(&str, &Path),
-    ) -> Result<Vec<Check>> {
+    pub(super) fn claude_script_alone(&self, kept: Kept<'_>) -> Result<Vec<Check>> {
         let (outcome, records) = self.one_command("guarded.txt", "claude-script", kept)?;
         Ok(self.claude_script(&outcome, &records))
     }
@@ -149,14 +158,18 @@ impl Proof<'_> {
         &self,
         file: &str,
         name: &str,
-        kept: &mut dyn FnMut(&str, &Path),
+        kept: Kept<'_>,
     ) -> Result<(Outcome, Vec<Record>)> {
         let outcome = self
-            .installed("main", "project")
-            .scenario(Scenario::new([leave("allowed.txt"), leave(file), done()]))
+            .session_with_bridge("main", "project")
+            .scenario(Scenario::new([
+                create_file("allowed.txt"),
+                create_file(file),
+                say_done(),
+            ]))
             .run()?;
-        tell_kept(&outcome, name, kept);
-        let records = bridge::journal(&outcome)?;
+        report_kept(&outcome, name, kept);
+        let records = bridge::read_journal(&outcome)?;
         Ok((outcome, records))
     }
 
@@ -164,44 +177,52 @@ impl Proof<'_> {
         let findings = [
             (
                 "deny",
-                kept_from_running(outcome, records, "deny", "denied.txt"),
+                blocked_by_hook(outcome, records, "deny", "denied.txt"),
             ),
-            ("deny reason", reached(outcome, "REASON-DENY")),
+            ("deny reason", text_reached_model(outcome, "REASON-DENY")),
         ];
-        self.settle(outcome, records, findings)
+        self.judge(outcome, records, findings)
     }
 
     fn claude_script(&self, outcome: &Outcome, records: &[Record]) -> Vec<Check> {
         let findings = [
             (
                 "Claude script",
-                kept_from_running(outcome, records, "guard", "guarded.txt"),
+                blocked_by_hook(outcome, records, "guard", "guarded.txt"),
             ),
-            ("Claude script's reason", reached(outcome, "REASON-GUARD")),
+            (
+                "Claude script's reason",
+                text_reached_model(outcome, "REASON-GUARD"),
+            ),
         ];
-        self.settle(outcome, records, findings)
+        self.judge(outcome, records, findings)
     }
 }
 
-/// The hook said deny, and the command did not run, though the one before it did.
-fn kept_from_running(outcome: &Outcome, records: &[Record], hook: &str, file: &str) -> Finding {
-    there(outcome, "allowed.txt")?;
-    ran_as(records, hook, RunOutcome::Deny)?;
-    not_there(outcome, file)
+/// The hook denied, and the command did not run, though the one before it did.
+fn blocked_by_hook(outcome: &Outcome, records: &[Record], hook: &str, file: &str) -> CheckResult {
+    file_exists(outcome, "allowed.txt")?;
+    hook_ended_as(records, hook, RunOutcome::Deny)?;
+    file_missing(outcome, file)
 }
 
-fn rewritten(outcome: &Outcome) -> Finding {
-    not_there(outcome, "original.txt")?;
-    there(outcome, "rewritten.txt")
+fn rewritten(outcome: &Outcome) -> CheckResult {
+    file_missing(outcome, "original.txt")?;
+    file_exists(outcome, "rewritten.txt")
 }
 
-/// The hook went wrong, as the journal says, and the command ran all the same.
-fn survived(outcome: &Outcome, records: &[Record], hook: &str, how: RunOutcome) -> Finding {
-    ran_as(records, hook, how)?;
-    there(outcome, &format!("{hook}.txt"))
+/// The journal says that the hook failed, and the command ran anyway.
+fn command_ran_despite(
+    outcome: &Outcome,
+    records: &[Record],
+    hook: &str,
+    how: RunOutcome,
+) -> CheckResult {
+    hook_ended_as(records, hook, how)?;
+    file_exists(outcome, &format!("{hook}.txt"))
 }
 
-fn ran_as(records: &[Record], hook: &str, how: RunOutcome) -> Finding {
+fn hook_ended_as(records: &[Record], hook: &str, how: RunOutcome) -> CheckResult {
     let mut runs = records
         .iter()
         .flat_map(|record| &record.hooks)

@@ -2,22 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Ask, items, said_in, text_of, typed_event};
+use super::{
+    HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member, typed_event,
+};
 use crate::script::Reply;
-use crate::tools::Input;
+use crate::tools::ToolInput;
 
-pub fn read(body: &Value) -> Ask {
-    let of_role = |role: &'static str| {
-        items(body, "messages").filter(move |message| text_of(message, "role") == role)
+pub(super) fn parse_request(body: &Value) -> ModelRequest {
+    let with_role = |role: &'static str| {
+        items(body, "messages").filter(move |message| str_member(message, "role") == role)
     };
-    let said: Vec<String> = of_role("user")
-        .map(|message| said_in(message.get("content")))
+    let user_text: Vec<String> = with_role("user")
+        .map(|message| content_text(message.get("content")))
         .collect();
-    Ask {
-        turns: of_role("assistant").count(),
-        said: said.join("\n"),
+    let mut counter = TurnCounter::default();
+    for message in with_role("assistant") {
+        let calls =
+            items(message, "content").filter(|block| str_member(block, "type") == "tool_use");
+        counter.add(calls.map(|block| str_member(block, "id")));
+    }
+    ModelRequest {
+        turns: counter.turns,
+        user_text: user_text.join("\n"),
         tools: items(body, "tools")
-            .map(|tool| text_of(tool, "name").to_owned())
+            .map(|tool| str_member(tool, "name").to_owned())
             .collect(),
         schema: body
             .pointer("/output_config/format/schema")
@@ -27,51 +35,73 @@ pub fn read(body: &Value) -> Ask {
     }
 }
 
-pub fn write(reply: &Reply, ask: &Ask, body: &Value, serial: usize) -> Answer {
-    let (full, opening, delta, stop) = match reply {
+/// A block of the answer: whole, and as a stream begins and continues it.
+struct Block {
+    full: Value,
+    opening: Value,
+    delta: Value,
+}
+
+pub(super) fn render_reply(
+    reply: &Reply,
+    request: &ModelRequest,
+    body: &Value,
+    serial: usize,
+) -> HttpAnswer {
+    let (blocks, stop) = match reply {
         Reply::Fail { status, message } => {
-            return Answer::Json(
+            return HttpAnswer::Json(
                 *status,
                 json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}}),
             );
         }
         Reply::Say(text) => (
-            json!({"type": "text", "text": text}),
-            json!({"type": "text", "text": ""}),
-            json!({"type": "text_delta", "text": text}),
+            vec![Block {
+                full: json!({"type": "text", "text": text}),
+                opening: json!({"type": "text", "text": ""}),
+                delta: json!({"type": "text_delta", "text": text}),
+            }],
             "end_turn",
         ),
-        Reply::Call(call) => {
-            let input = match &call.input {
-                Input::Json(value) => value.clone(),
-                Input::Text(text) => json!({ "input": text }),
-            };
-            let block = |input: &Value| json!({"type": "tool_use", "id": format!("toolu_{serial:04}"), "name": call.name, "input": input});
-            (
-                block(&input),
-                block(&json!({})),
-                json!({"type": "input_json_delta", "partial_json": input.to_string()}),
-                "tool_use",
-            )
+        Reply::Calls(calls) => {
+            let blocks = calls.iter().enumerate().map(|(index, call)| {
+                let input = match &call.input {
+                    ToolInput::Json(value) => value.clone(),
+                    ToolInput::Text(text) => json!({ "input": text }),
+                };
+                let block = |input: &Value| json!({"type": "tool_use", "id": call_id(serial, index), "name": call.name, "input": input});
+                Block {
+                    full: block(&input),
+                    opening: block(&json!({})),
+                    delta: json!({"type": "input_json_delta", "partial_json": input.to_string()}),
+                }
+            });
+            (blocks.collect(), "tool_use")
         }
     };
     let message = |content: Value, stop: Value| {
         json!({
             "id": format!("msg_{serial:04}"), "type": "message", "role": "assistant",
-            "model": text_of(body, "model"), "content": content, "stop_reason": stop, "stop_sequence": null,
+            "model": str_member(body, "model"), "content": content, "stop_reason": stop, "stop_sequence": null,
             "usage": {"input_tokens": 10, "output_tokens": 5},
         })
     };
-    if !ask.stream {
-        return Answer::Json(200, message(json!([full]), json!(stop)));
+    if !request.stream {
+        let content = blocks.into_iter().map(|block| block.full).collect();
+        return HttpAnswer::Json(200, message(content, json!(stop)));
     }
-    let events = [
-        json!({"type": "message_start", "message": message(json!([]), Value::Null)}),
-        json!({"type": "content_block_start", "index": 0, "content_block": opening}),
-        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
-        json!({"type": "content_block_stop", "index": 0}),
+    let mut events =
+        vec![json!({"type": "message_start", "message": message(json!([]), Value::Null)})];
+    for (index, block) in blocks.into_iter().enumerate() {
+        events.extend([
+            json!({"type": "content_block_start", "index": index, "content_block": block.opening}),
+            json!({"type": "content_block_delta", "index": index, "delta": block.delta}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]);
+    }
+    events.extend([
         json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 5}}),
         json!({"type": "message_stop"}),
-    ];
-    Answer::Events(events.iter().map(typed_event).collect())
+    ]);
+    HttpAnswer::Events(events.iter().map(typed_event).collect())
 }

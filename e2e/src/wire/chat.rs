@@ -2,49 +2,64 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Ask, items, said_in, text_of};
+use super::{HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member};
 use crate::script::Reply;
-use crate::tools::Input;
+use crate::tools::ToolInput;
 
-pub fn read(body: &Value) -> Ask {
-    let of_role = |role: &'static str| {
-        items(body, "messages").filter(move |message| text_of(message, "role") == role)
+pub(super) fn parse_request(body: &Value) -> ModelRequest {
+    let with_role = |role: &'static str| {
+        items(body, "messages").filter(move |message| str_member(message, "role") == role)
     };
-    let said: Vec<String> = of_role("user")
-        .map(|message| said_in(message.get("content")))
+    let user_text: Vec<String> = with_role("user")
+        .map(|message| content_text(message.get("content")))
         .collect();
-    Ask {
-        turns: of_role("assistant").count(),
-        said: said.join("\n"),
+    let mut counter = TurnCounter::default();
+    for message in with_role("assistant") {
+        counter.add(items(message, "tool_calls").map(|call| str_member(call, "id")));
+    }
+    ModelRequest {
+        turns: counter.turns,
+        user_text: user_text.join("\n"),
         tools: items(body, "tools")
-            .filter_map(|tool| tool.get("function"))
-            .map(|tool| text_of(tool, "name").to_owned())
+            .filter_map(|tool| tool.get("function").or_else(|| tool.get("custom")))
+            .map(|tool| str_member(tool, "name").to_owned())
             .collect(),
         schema: body.pointer("/response_format/json_schema/schema").cloned(),
         stream: body.get("stream").and_then(Value::as_bool) == Some(true),
     }
 }
 
-pub fn write(reply: &Reply, ask: &Ask, body: &Value, serial: usize) -> Answer {
+pub(super) fn render_reply(
+    reply: &Reply,
+    request: &ModelRequest,
+    body: &Value,
+    serial: usize,
+) -> HttpAnswer {
     let (mut message, finish) = match reply {
         Reply::Fail { status, message } => {
-            return Answer::Json(
+            return HttpAnswer::Json(
                 *status,
                 json!({"error": {"message": message, "type": "invalid_request_error", "code": null, "param": null}}),
             );
         }
         Reply::Say(text) => (json!({"role": "assistant", "content": text}), "stop"),
-        Reply::Call(call) => {
-            let arguments = match &call.input {
-                Input::Json(value) => value.to_string(),
-                Input::Text(text) => json!({ "input": text }).to_string(),
-            };
-            let tool_call = json!({
-                "index": 0, "id": format!("call_{serial:04}"), "type": "function",
-                "function": {"name": call.name, "arguments": arguments},
+        Reply::Calls(calls) => {
+            let calls = calls.iter().enumerate().map(|(index, call)| {
+                let id = call_id(serial, index);
+                match &call.input {
+                    ToolInput::Json(value) => json!({
+                        "index": index, "id": id, "type": "function",
+                        "function": {"name": call.name, "arguments": value.to_string()},
+                    }),
+                    ToolInput::Text(text) => json!({
+                        "index": index, "id": id, "type": "custom",
+                        "custom": {"name": call.name, "input": text},
+                    }),
+                }
             });
+            let calls: Vec<Value> = calls.collect();
             (
-                json!({"role": "assistant", "content": null, "tool_calls": [tool_call]}),
+                json!({"role": "assistant", "content": null, "tool_calls": calls}),
                 "tool_calls",
             )
         }
@@ -53,17 +68,17 @@ pub fn write(reply: &Reply, ask: &Ask, body: &Value, serial: usize) -> Answer {
     let envelope = |kind: &str, choices: Value, usage: &Value| {
         json!({
             "id": format!("chatcmpl-{serial:04}"), "object": kind, "created": 1_700_000_000,
-            "model": text_of(body, "model"), "choices": choices, "usage": usage,
+            "model": str_member(body, "model"), "choices": choices, "usage": usage,
         })
     };
-    if ask.stream {
+    if request.stream {
         let chunk = |choices, usage: &Value| {
             (
                 None,
                 envelope("chat.completion.chunk", choices, usage).to_string(),
             )
         };
-        return Answer::Events(vec![
+        return HttpAnswer::Events(vec![
             chunk(
                 json!([{"index": 0, "delta": message, "finish_reason": null}]),
                 &Value::Null,
@@ -76,12 +91,15 @@ pub fn write(reply: &Reply, ask: &Ask, body: &Value, serial: usize) -> Answer {
             (None, "[DONE]".to_owned()),
         ]);
     }
-    if let Some(call) = message
-        .pointer_mut("/tool_calls/0")
-        .and_then(Value::as_object_mut)
+    for call in message
+        .pointer_mut("/tool_calls")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
     {
         call.remove("index");
     }
     let choices = json!([{"index": 0, "message": message, "finish_reason": finish}]);
-    Answer::Json(200, envelope("chat.completion", choices, &usage))
+    HttpAnswer::Json(200, envelope("chat.completion", choices, &usage))
 }

@@ -3,24 +3,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Ask, items, said_in, text_of};
+use super::{HttpAnswer, ModelRequest, call_id, content_text, items, str_member};
 use crate::script::Reply;
-use crate::tools::Input;
+use crate::tools::ToolInput;
 
-pub fn read(path: &str, body: &Value) -> Ask {
-    let of_role = |role: &'static str| {
-        items(body, "contents").filter(move |content| text_of(content, "role") == role)
+pub(super) fn parse_request(path: &str, body: &Value) -> ModelRequest {
+    let with_role = |role: &'static str| {
+        items(body, "contents").filter(move |content| str_member(content, "role") == role)
     };
-    let said: Vec<String> = of_role("user")
-        .map(|content| said_in(content.get("parts")))
+    let user_text: Vec<String> = with_role("user")
+        .map(|content| content_text(content.get("parts")))
         .collect();
     let config = body.get("generationConfig").unwrap_or(&Value::Null);
-    Ask {
-        turns: of_role("model").count(),
-        said: said.join("\n"),
+    ModelRequest {
+        turns: with_role("model").count(),
+        user_text: user_text.join("\n"),
         tools: items(body, "tools")
             .flat_map(|group| items(group, "functionDeclarations"))
-            .map(|tool| text_of(tool, "name").to_owned())
+            .map(|tool| str_member(tool, "name").to_owned())
             .collect(),
         schema: config
             .get("responseJsonSchema")
@@ -30,31 +30,35 @@ pub fn read(path: &str, body: &Value) -> Ask {
     }
 }
 
-pub fn write(reply: &Reply, ask: &Ask, serial: usize) -> Answer {
-    let part = match reply {
+pub(super) fn render_reply(reply: &Reply, request: &ModelRequest, serial: usize) -> HttpAnswer {
+    let parts = match reply {
         Reply::Fail { status, message } => {
-            return Answer::Json(
+            return HttpAnswer::Json(
                 *status,
                 json!({"error": {"code": status, "message": message, "status": "INVALID_ARGUMENT"}}),
             );
         }
-        Reply::Say(text) => json!({ "text": text }),
-        Reply::Call(call) => {
-            let args = match &call.input {
-                Input::Json(value) => value.clone(),
-                Input::Text(text) => json!({ "input": text }),
-            };
-            json!({"functionCall": {"id": format!("call_{serial:04}"), "name": call.name, "args": args}})
-        }
+        Reply::Say(text) => json!([{ "text": text }]),
+        Reply::Calls(calls) => calls
+            .iter()
+            .enumerate()
+            .map(|(index, call)| {
+                let args = match &call.input {
+                    ToolInput::Json(value) => value.clone(),
+                    ToolInput::Text(text) => json!({ "input": text }),
+                };
+                json!({"functionCall": {"id": call_id(serial, index), "name": call.name, "args": args}})
+            })
+            .collect(),
     };
     let body = json!({
-        "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
         "modelVersion": "fake-model", "responseId": format!("resp_{serial:04}"),
     });
-    if ask.stream {
-        Answer::Events(vec![(None, body.to_string())])
+    if request.stream {
+        HttpAnswer::Events(vec![(None, body.to_string())])
     } else {
-        Answer::Json(200, body)
+        HttpAnswer::Json(200, body)
     }
 }

@@ -1,5 +1,5 @@
-//! `anyhook codex proxy` against `cat` in its place: an echo as the server, and
-//! this process as the client, with one process between them each way or both.
+//! `anyhook codex proxy` compared with `cat` as the relay: the server is an echo,
+//! this process is the client.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,18 +9,18 @@ use serde_json::json;
 
 use super::Setup;
 
-const MESSAGES: u32 = 100_000;
-const ROUNDS: usize = 7;
-const ROUND_TRIPS: usize = 5_000;
+const MESSAGE_COUNT: u32 = 100_000;
+const ROUND_COUNT: usize = 7;
+const ROUND_TRIP_COUNT: usize = 5_000;
 
-/// A relay and the echo behind it.
-struct Line {
+/// A relay process with an echo behind it.
+struct Relay {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
 }
 
-impl Line {
+impl Relay {
     fn start(mut command: Command) -> Result<Self, String> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -34,45 +34,45 @@ impl Line {
                 input,
                 output,
             }),
-            _ => Err("there are no pipes".into()),
+            _ => Err("the relay has no pipes".into()),
         }
     }
 
-    /// The time from the first byte sent to the last one back.
-    fn carry(self, stream: &[u8]) -> Result<Duration, String> {
+    /// The time from sending the first byte to receiving the last one.
+    fn time_stream(self, stream: &[u8]) -> Result<Duration, String> {
         let Self {
             mut child,
             mut input,
             mut output,
         } = self;
-        // The first line waits for the processes to start.
+        // The first exchange waits for the processes to start.
         let mut line = *b"{}\n";
         exchange(&mut input, &mut output, &mut line)?;
         let started = Instant::now();
-        let mut back = vec![0; stream.len()];
-        let carried = std::thread::scope(|scope| {
+        let mut received = vec![0; stream.len()];
+        let completed = std::thread::scope(|scope| {
             let writer = scope.spawn(move || input.write_all(stream));
-            let read = output.read_exact(&mut back);
+            let read = output.read_exact(&mut received);
             let written = writer.join();
             read.is_ok() && matches!(written, Ok(Ok(())))
         });
         let took = started.elapsed();
         child.wait().map_err(|error| error.to_string())?;
-        if carried && back == stream {
+        if completed && received == stream {
             Ok(took)
         } else {
-            Err("what came back is not what was sent".into())
+            Err("the relay changed the stream".into())
         }
     }
 
-    /// The times of single messages there and back, sorted, in microseconds.
+    /// Round-trip times of single messages in microseconds, sorted.
     fn round_trips(mut self, message: &[u8]) -> Result<Vec<f64>, String> {
         let mut back = message.to_vec();
-        let mut times = Vec::with_capacity(ROUND_TRIPS);
-        for trip in 0..ROUND_TRIPS + ROUND_TRIPS / 10 {
+        let mut times = Vec::with_capacity(ROUND_TRIP_COUNT);
+        for trip in 0..ROUND_TRIP_COUNT + ROUND_TRIP_COUNT / 10 {
             let started = Instant::now();
             exchange(&mut self.input, &mut self.output, &mut back)?;
-            if trip >= ROUND_TRIPS / 10 {
+            if trip >= ROUND_TRIP_COUNT / 10 {
                 times.push(started.elapsed().as_secs_f64() * 1e6);
             }
         }
@@ -103,8 +103,8 @@ fn delta(number: u32) -> String {
     )
 }
 
-/// The end of a command: an event for hooks and a line for the journal.
-fn command_done(number: u32) -> String {
+/// A completed command: one hook event and one journal line.
+fn command_completed(number: u32) -> String {
     let item = json!({"type": "commandExecution", "id": format!("call_{number}"), "command": "/bin/bash -lc 'cargo test'", "cwd": "/",
                       "status": "completed", "commandActions": [], "aggregatedOutput": "ok\n".repeat(100), "exitCode": 0, "durationMs": 50});
     format!(
@@ -113,7 +113,7 @@ fn command_done(number: u32) -> String {
     )
 }
 
-pub fn run(setup: &Setup) -> Result<(), String> {
+pub(super) fn run(setup: &Setup) -> Result<(), String> {
     let through_cat = || {
         let mut command = Command::new("sh");
         command.args(["-c", "cat | cat | cat"]);
@@ -121,15 +121,15 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     };
     let through_proxy = || {
         let mut command = setup.command();
-        command.current_dir(setup.scratch.path());
+        command.current_dir(&setup.folder);
         command.args(["codex", "proxy", "--", "cat"]);
         command
     };
-    let text: String = (0..MESSAGES).map(delta).collect();
-    // As many events as a long turn has, among the words of the model.
-    let mixed: String = (0..MESSAGES)
+    let text: String = (0..MESSAGE_COUNT).map(delta).collect();
+    // As many events as a long turn has, among the model's text deltas.
+    let mixed: String = (0..MESSAGE_COUNT)
         .map(|number| match number % 1000 {
-            0 => command_done(number),
+            0 => command_completed(number),
             _ => delta(number),
         })
         .collect();
@@ -137,18 +137,15 @@ pub fn run(setup: &Setup) -> Result<(), String> {
         "{:<34} {:>12} {:>14} {:>7}",
         "messages per second", "through cat", "through proxy", "ratio"
     );
-    for (name, stream) in [
-        ("words of the model", text),
-        ("with 1 event in 1000", mixed),
-    ] {
+    for (name, stream) in [("text deltas", text), ("with 1 event in 1000", mixed)] {
         let (mut cat, mut proxy) = (f64::MAX, f64::MAX);
-        for _ in 0..ROUNDS {
-            let took = Line::start(through_cat())?.carry(stream.as_bytes())?;
+        for _ in 0..ROUND_COUNT {
+            let took = Relay::start(through_cat())?.time_stream(stream.as_bytes())?;
             cat = cat.min(took.as_secs_f64());
-            let took = Line::start(through_proxy())?.carry(stream.as_bytes())?;
+            let took = Relay::start(through_proxy())?.time_stream(stream.as_bytes())?;
             proxy = proxy.min(took.as_secs_f64());
         }
-        let rate = |seconds: f64| f64::from(MESSAGES) / seconds;
+        let rate = |seconds: f64| f64::from(MESSAGE_COUNT) / seconds;
         println!(
             "{name:<34} {:>12.0} {:>14.0} {:>7.2}",
             rate(cat),
@@ -158,11 +155,11 @@ pub fn run(setup: &Setup) -> Result<(), String> {
     }
 
     let message = delta(0);
-    let cat = Line::start(through_cat())?.round_trips(message.as_bytes())?;
-    let proxy = Line::start(through_proxy())?.round_trips(message.as_bytes())?;
+    let cat = Relay::start(through_cat())?.round_trips(message.as_bytes())?;
+    let proxy = Relay::start(through_proxy())?.round_trips(message.as_bytes())?;
     println!(
         "\n{:<34} {:>12} {:>14} {:>7}",
-        "there and back, microseconds", "through cat", "through proxy", "added"
+        "round trip, microseconds", "through cat", "through proxy", "added"
     );
     for (name, percent) in [("median", 50), ("p99", 99)] {
         let at = |times: &[f64]| {

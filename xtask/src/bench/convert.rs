@@ -1,4 +1,4 @@
-//! `validate` and `convert` against an empty process.
+//! `validate` and `convert` compared with an empty process.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::Setup;
 use super::measure::{Case, measure, report};
 
-/// A manifest of many different hooks.
-pub fn manifest(hooks: usize) -> String {
+/// A manifest with this many different hooks.
+pub(super) fn manifest(hooks: usize) -> String {
     let mut text = String::from("spec: hooks/1.0\nhooks:\n");
     let events = [
         "before_tool_execute",
@@ -44,8 +44,8 @@ pub fn manifest(hooks: usize) -> String {
     text
 }
 
-pub fn validate(setup: &Setup) -> Result<(), String> {
-    let path = setup.scratch.path().join("thousand.yaml");
+pub(super) fn validate(setup: &Setup) -> Result<(), String> {
+    let path = setup.folder.join("thousand.yaml");
     fs::write(&path, manifest(1000)).map_err(|error| error.to_string())?;
     let cases = [
         Case::new("/bin/true", || Command::new("/bin/true")),
@@ -60,11 +60,11 @@ pub fn validate(setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-pub fn convert(setup: &Setup) -> Result<(), String> {
-    // Where the agent keeps it: the path tells whose it is.
-    let real = setup.scratch.path().join(".claude/settings.json");
+pub(super) fn convert(setup: &Setup) -> Result<(), String> {
+    // The path is how `convert` recognises the agent.
+    let real = setup.folder.join(".claude/settings.json");
     let example = crate::root().join("examples/claude/settings.json");
-    fs::create_dir_all(setup.scratch.path().join(".claude"))
+    fs::create_dir_all(setup.folder.join(".claude"))
         .and_then(|()| fs::copy(example, &real))
         .map_err(|error| error.to_string())?;
     let cases = [
@@ -79,7 +79,7 @@ pub fn convert(setup: &Setup) -> Result<(), String> {
     report(&cases, &times, &[("convert a real config", 3.0)]);
     println!("\n{:<46} {:>9} {:>12}", "hooks", "ms", "ms per 1000");
     for hooks in [1_000_u32, 2_000, 5_000, 10_000, 20_000] {
-        let path = setup.scratch.path().join("many.yaml");
+        let path = setup.folder.join("many.yaml");
         fs::write(&path, manifest(usize::try_from(hooks).unwrap_or_default()))
             .map_err(|error| error.to_string())?;
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! The daemon against a bare handler of its framework, its store against plain
-//! inserts, and `run --server` against `run`.
+//! The daemon compared with a bare handler of its web framework, its store with
+//! plain inserts, and `run --server` with `run`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,32 +10,32 @@ use serde_json::Value;
 use super::Setup;
 use super::measure::{Case, measure, report};
 
-const REQUESTS: &str = "200000";
-/// What the daemon may cost: at least half of what the bare thing does.
-const LEAST: f64 = 0.5;
-/// What it may grow by, from the first fifth of the requests to the last.
-const GROWTH: f64 = 1.5;
+const REQUEST_COUNT: &str = "200000";
+/// The daemon must reach at least half the throughput of its baseline.
+const MIN_THROUGHPUT_RATIO: f64 = 0.5;
+/// Allowed memory growth between the first fifth of the requests and the last.
+const MAX_MEMORY_GROWTH_RATIO: f64 = 1.5;
 
 const PAYLOAD: &str = r#"{"session_id":"bench","transcript_path":"/tmp/t.jsonl","cwd":"/","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi","description":"say hi"},"tool_use_id":"toolu_01"}"#;
 
-pub fn run(setup: &Setup) -> Result<(), String> {
-    load(setup)?;
-    dispatcher(setup)
+pub(super) fn run(setup: &Setup) -> Result<(), String> {
+    measure_load(setup)?;
+    measure_dispatcher(setup)
 }
 
-fn load(setup: &Setup) -> Result<(), String> {
+fn measure_load(setup: &Setup) -> Result<(), String> {
     let output = crate::run::cargo()
         .args(["run", "--quiet", "--release", "--package", "anyhook-daemon"])
-        .args(["--example", "load", "--", REQUESTS])
+        .args(["--example", "load", "--", REQUEST_COUNT])
         .arg(&setup.anyhook)
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| error.to_string())?;
-    let found: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("the load program said nothing usable: {error}"))?;
+    let results: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("the load program printed invalid JSON: {error}"))?;
     let number = |at: &str| {
-        let value = found.pointer(at).and_then(Value::as_f64);
-        value.ok_or_else(|| format!("the load program did not say {at}"))
+        let value = results.pointer(at).and_then(Value::as_f64);
+        value.ok_or_else(|| format!("the load program did not report {at}"))
     };
     println!(
         "{:<46} {:>9} {:>9} {:>9}",
@@ -76,8 +76,12 @@ fn load(setup: &Setup) -> Result<(), String> {
         ("ingest, to plain inserts", "/ingest_to_plain"),
     ] {
         let ratio = number(at)?;
-        let verdict = if ratio >= LEAST { "at least" } else { "BELOW" };
-        println!("{name:<46} {ratio:>9.2}  {verdict} {LEAST}");
+        let verdict = if ratio >= MIN_THROUGHPUT_RATIO {
+            "at least"
+        } else {
+            "BELOW"
+        };
+        println!("{name:<46} {ratio:>9.2}  {verdict} {MIN_THROUGHPUT_RATIO}");
     }
     let ratio = number("/engine/nothing_matches_with_store_to_echo")?;
     println!(
@@ -86,26 +90,29 @@ fn load(setup: &Setup) -> Result<(), String> {
     );
     let early = number("/engine/resident_kib/after_a_round")? / 1024.0;
     let late = number("/engine/resident_kib/at_the_end")? / 1024.0;
-    let verdict = if late <= early * GROWTH {
+    let verdict = if late <= early * MAX_MEMORY_GROWTH_RATIO {
         "flat"
     } else {
         "GROWS"
     };
-    println!("memory {early:.1} MiB, after {REQUESTS} requests {late:.1} MiB  {verdict}");
+    println!("memory {early:.1} MiB, after {REQUEST_COUNT} requests {late:.1} MiB  {verdict}");
     Ok(())
 }
 
-/// One `anyhook serve`, ended with its value.
-struct Serving(Child, String);
+/// A running `anyhook serve`, killed on drop.
+struct DaemonProcess {
+    child: Child,
+    url: String,
+}
 
-impl Drop for Serving {
+impl Drop for DaemonProcess {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-impl Serving {
+impl DaemonProcess {
     fn start(setup: &Setup) -> Result<Self, String> {
         let mut child = setup
             .command()
@@ -117,18 +124,18 @@ impl Serving {
         if let Some(out) = child.stdout.take() {
             let _ = BufReader::new(out).read_line(&mut line);
         }
-        let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        let url = said.get("url").and_then(Value::as_str);
+        let banner: Value = serde_json::from_str(&line).unwrap_or_default();
+        let url = banner.get("url").and_then(Value::as_str);
         let url = url.ok_or("the daemon did not start")?.to_owned();
-        Ok(Self(child, url))
+        Ok(Self { child, url })
     }
 }
 
-fn dispatcher(setup: &Setup) -> Result<(), String> {
-    let config = setup.scratch.path().join("config");
+fn measure_dispatcher(setup: &Setup) -> Result<(), String> {
+    let config = setup.folder.join("config");
     fs::create_dir_all(&config).map_err(|error| error.to_string())?;
-    let serving = Serving::start(setup)?;
-    let url = serving.1.as_str();
+    let daemon = DaemonProcess::start(setup)?;
+    let url = daemon.url.as_str();
     let run = |more: Vec<&str>| {
         let more: Vec<String> = more.into_iter().map(str::to_owned).collect();
         move || {

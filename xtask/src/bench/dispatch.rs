@@ -1,4 +1,4 @@
-//! `anyhook run` against an empty process, a bare hook, and today's ways.
+//! `anyhook run` compared with an empty process, a bare hook, and common hook scripts.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,7 +19,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Twenty hooks in YAML, of which `matching` fire for a shell command.
+/// Twenty hooks in YAML; one of them fires for a shell command if `matching`.
 fn manifest(matching: bool) -> String {
     let mut text = String::from("spec: hooks/1.0\nhooks:\n");
     for index in 0..19 {
@@ -36,13 +36,21 @@ fn manifest(matching: bool) -> String {
     text
 }
 
-/// Where an agent works, and what it says there.
-pub struct Project {
+/// A project folder, and the payload an agent sends from there.
+pub(super) struct Project {
     pub folder: PathBuf,
     pub payload: Vec<u8>,
 }
 
 impl Project {
+    fn new(folder: PathBuf) -> Self {
+        let payload = PAYLOAD.replace("@CWD@", &folder.display().to_string());
+        Self {
+            folder,
+            payload: payload.into_bytes(),
+        }
+    }
+
     fn call<'a>(&'a self, setup: &'a Setup, name: &'a str) -> Case<'a> {
         let command = || {
             let mut command = setup.command();
@@ -56,8 +64,13 @@ impl Project {
 }
 
 /// A trusted project with twenty hooks.
-pub fn project(setup: &Setup, name: &str, matching: bool, hook: &str) -> Result<Project, String> {
-    let folder = setup.scratch.path().join(name);
+pub(super) fn project(
+    setup: &Setup,
+    name: &str,
+    matching: bool,
+    hook: &str,
+) -> Result<Project, String> {
+    let folder = setup.folder.join(name);
     fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
     write(
         &folder.join(".anyhook/hooks.yaml"),
@@ -65,28 +78,27 @@ pub fn project(setup: &Setup, name: &str, matching: bool, hook: &str) -> Result<
         0o644,
     )?;
     write(&folder.join("hook.sh"), hook, 0o755)?;
+    trust(setup, &folder)?;
+    Ok(Project::new(folder))
+}
+
+fn trust(setup: &Setup, folder: &Path) -> Result<(), String> {
     let trusted = setup
         .command()
-        .current_dir(&folder)
+        .current_dir(folder)
         .args(["trust", "--yes"])
         .output()
         .map_err(|error| error.to_string())?;
-    if !trusted.status.success() {
-        return Err(format!(
-            "trust: {}",
-            String::from_utf8_lossy(&trusted.stderr)
-        ));
+    if trusted.status.success() {
+        return Ok(());
     }
-    let payload = PAYLOAD.replace("@CWD@", &folder.display().to_string());
-    Ok(Project {
-        folder,
-        payload: payload.into_bytes(),
-    })
+    let stderr = String::from_utf8_lossy(&trusted.stderr);
+    Err(format!("trust: {stderr}"))
 }
 
-pub const SILENT: &str = "#!/bin/sh\nexit 0\n";
+pub(super) const SILENT: &str = "#!/bin/sh\nexit 0\n";
 
-pub fn run(setup: &Setup) -> Result<(), String> {
+pub(super) fn run(setup: &Setup) -> Result<(), String> {
     let none = project(setup, "none", false, SILENT)?;
     let one = project(setup, "one", true, SILENT)?;
     let script = one.folder.join("hook.sh");
@@ -103,7 +115,7 @@ pub fn run(setup: &Setup) -> Result<(), String> {
         Case::new("the sh hook alone", || Command::new(&script)).with_stdin(&one.payload),
         one.call(setup, "run, 20 hooks, the sh hook matches"),
     ];
-    let today: [(&str, &str, &[&str]); 3] = [
+    let common_scripts: [(&str, &str, &[&str]); 3] = [
         (
             "bash + jq",
             "bash",
@@ -123,33 +135,164 @@ pub fn run(setup: &Setup) -> Result<(), String> {
             &["-e", "JSON.parse(require('fs').readFileSync(0))"],
         ),
     ];
-    for (name, program, arguments) in today {
-        if crate::run::works(Command::new("which").arg(program)) {
+    for (name, program, arguments) in common_scripts {
+        if crate::run::succeeds(Command::new("which").arg(program)) {
             cases.push(Case::new(name, shell(program, arguments)).with_stdin(&none.payload));
         }
     }
     let times = measure(&cases, 150)?;
-    report(&cases, &times, &[("run, 20 hooks, nothing matches", 2.0)]);
+    report(&cases, &times, &[("run, 20 hooks, nothing matches", 1.5)]);
     if let [base, _, alone, matching, ..] = times.as_slice() {
-        let extra = (matching.best - alone.best) / base.best;
-        let verdict = if extra <= 1.5 { "within" } else { "OVER" };
-        println!("the bridge adds {extra:.2} to a matching hook  {verdict} 1.5");
+        let extra = (matching.best_ms - alone.best_ms) / base.best_ms;
+        let verdict = if extra <= 1.4 { "within" } else { "OVER" };
+        println!("the bridge adds {extra:.2} to a matching hook  {verdict} 1.4");
     }
-    memory(setup)
+    report_peak_memory(setup)?;
+    report_guards(setup)?;
+    report_growth(setup)
 }
 
-/// The most memory that a run ever had, by the kernel's count: its hook looks.
-fn memory(setup: &Setup) -> Result<(), String> {
+/// The most that built-in guards may add to a run without hooks, in runs of
+/// `/bin/true`: a preset, and a file of 200 rules.
+const PRESET_LIMIT: f64 = 0.3;
+const RULES_LIMIT: f64 = 2.0 * PRESET_LIMIT;
+
+/// Compares runs with built-in guards with one without hooks.
+fn report_guards(setup: &Setup) -> Result<(), String> {
+    let none = guard_project(setup, "no-guards", None)?;
+    let preset = guard_project(setup, "preset", Some(PRESET))?;
+    let mut rules = String::from("rules:\n");
+    for n in 0..200 {
+        let _ = writeln!(
+            rules,
+            "  - name: rule-{n}\n    when: {{ command: tool-{n} deploy }}\n    decision: deny\n    reason: not here"
+        );
+    }
+    let rules_path = setup.folder.join("rules/rules.yaml");
+    write(&rules_path, &rules, 0o644)?;
+    let manifest = "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: anyhook guard rules --file rules.yaml }\n";
+    let rules = guard_project(setup, "rules", Some(manifest))?;
+    let cases = [
+        Case::new("/bin/true", || Command::new("/bin/true")),
+        none.call(setup, "run without hooks"),
+        preset.call(setup, "run, standard preset"),
+        rules.call(setup, "run, 200 rules"),
+    ];
+    println!("\nbuilt-in guards");
+    let times = measure(&cases, 150)?;
+    report(&cases, &times, &[]);
+    if let [base, none, preset, rules] = times.as_slice() {
+        for (name, time, limit) in [
+            ("the standard preset", preset, PRESET_LIMIT),
+            ("200 rules", rules, RULES_LIMIT),
+        ] {
+            let extra = (time.best_ms - none.best_ms) / base.best_ms;
+            let verdict = if extra <= limit { "within" } else { "OVER" };
+            println!("{name} adds {extra:.2}  {verdict} {limit}");
+        }
+    }
+    Ok(())
+}
+
+const PRESET: &str = include_str!("../../../crates/anyhook-install/src/init/standard.yaml");
+
+/// A trusted project with this manifest.
+fn guard_project(setup: &Setup, name: &str, manifest: Option<&str>) -> Result<Project, String> {
+    let folder = setup.folder.join(name);
+    fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
+    if let Some(manifest) = manifest {
+        write(&folder.join(".anyhook/hooks.yaml"), manifest, 0o644)?;
+        trust(setup, &folder)?;
+    }
+    Ok(Project::new(folder))
+}
+
+/// What a year leaves behind: files of old sessions, and many trusted projects.
+const OLD_FILES: usize = 100_000;
+const TRUSTED_PROJECTS: usize = 10_000;
+
+/// Compares calls with a fresh state folder and with one that has grown, under
+/// `fail_closed`.
+fn report_growth(setup: &Setup) -> Result<(), String> {
+    let fresh = setup.beside("fresh");
+    let grown = setup.beside("grown");
+    let mut projects = Vec::new();
+    for setup in [&fresh, &grown] {
+        let managed = setup.folder.join("managed/policy.json");
+        write(&managed, "{\"fail_closed\": true}", 0o644)?;
+        projects.push(project(setup, "project", false, SILENT)?);
+    }
+    println!("\n{OLD_FILES} old files in the state folder, {TRUSTED_PROJECTS} trusted projects");
+    age_state(&grown.folder.join("state"))?;
+    let [small, large] = projects.as_slice() else {
+        return Ok(());
+    };
+    let start = |project: &Project| {
+        let text = String::from_utf8_lossy(&project.payload);
+        let text = text.replace("PreToolUse", "SessionStart");
+        Project {
+            folder: project.folder.clone(),
+            payload: text.into_bytes(),
+        }
+    };
+    let (small_start, large_start) = (start(small), start(large));
+    for (fresh_call, grown_call) in [
+        (
+            small.call(&fresh, "tool call, fresh"),
+            large.call(&grown, "tool call, grown"),
+        ),
+        (
+            small_start.call(&fresh, "session start, fresh"),
+            large_start.call(&grown, "session start, grown"),
+        ),
+    ] {
+        let cases = [fresh_call, grown_call];
+        let times = measure(&cases, 60)?;
+        let limits = [("tool call, grown", 1.15), ("session start, grown", 1.15)];
+        report(&cases, &times, &limits);
+    }
+    Ok(())
+}
+
+/// Fills a state folder with what old sessions and other projects leave there.
+fn age_state(state: &Path) -> Result<(), String> {
+    let error = |error: std::io::Error| error.to_string();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_hours(30 * 24);
+    for folder in ["claims", "told"] {
+        let folder = state.join(folder);
+        fs::create_dir_all(&folder).map_err(error)?;
+        for n in 0..OLD_FILES / 2 {
+            let file = fs::File::create(folder.join(format!("{n:032x}"))).map_err(error)?;
+            file.set_modified(old).map_err(error)?;
+        }
+    }
+    let trust = state.join("trust");
+    let consents = fs::read_dir(&trust).map_err(error)?;
+    let names = consents.filter_map(|entry| Some(entry.ok()?.path()));
+    let files: Vec<PathBuf> = names.filter(|path| path.is_file()).collect();
+    for n in 0..TRUSTED_PROJECTS {
+        for file in &files {
+            let text = fs::read_to_string(file).map_err(error)?;
+            let text = text.replace("/project/", &format!("/project-{n}/"));
+            let name = format!("{n:032x}.json");
+            fs::write(trust.join(name), text).map_err(error)?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the peak memory of a run, which its hook reads from the kernel.
+fn report_peak_memory(setup: &Setup) -> Result<(), String> {
     let hook = "#!/bin/sh\ngrep VmHWM \"/proc/$PPID/status\" >memory\n";
-    let looks = project(setup, "looks", true, hook)?;
-    looks.call(setup, "memory").once()?;
+    let project = project(setup, "memory", true, hook)?;
+    project.call(setup, "memory").run_once()?;
     let text =
-        fs::read_to_string(looks.folder.join("memory")).map_err(|error| error.to_string())?;
+        fs::read_to_string(project.folder.join("memory")).map_err(|error| error.to_string())?;
     let kib = text
         .split_whitespace()
         .nth(1)
         .and_then(|kib| kib.parse::<f64>().ok());
-    let mib = kib.ok_or_else(|| format!("no memory in `{text}`"))? / 1024.0;
+    let mib = kib.ok_or_else(|| format!("no memory size in `{text}`"))? / 1024.0;
     let verdict = if mib < 6.0 { "within 6" } else { "OVER 6" };
     println!("memory {mib:.1} MiB  {verdict}");
     Ok(())

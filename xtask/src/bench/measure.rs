@@ -1,18 +1,18 @@
-//! Timing of whole processes.
+//! Times whole processes.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A command with what it reads on stdin.
-pub struct Case<'a> {
+/// A command to time, with its standard input.
+pub(super) struct Case<'a> {
     pub name: &'a str,
     pub make: Box<dyn Fn() -> Command + 'a>,
     pub stdin: Vec<u8>,
 }
 
 impl<'a> Case<'a> {
-    pub fn new(name: &'a str, make: impl Fn() -> Command + 'a) -> Self {
+    pub(super) fn new(name: &'a str, make: impl Fn() -> Command + 'a) -> Self {
         Self {
             name,
             make: Box::new(make),
@@ -20,12 +20,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    pub fn with_stdin(mut self, stdin: &[u8]) -> Self {
+    pub(super) fn with_stdin(mut self, stdin: &[u8]) -> Self {
         self.stdin = stdin.to_vec();
         self
     }
 
-    pub fn once(&self) -> Result<Duration, String> {
+    pub(super) fn run_once(&self) -> Result<Duration, String> {
         let mut command = (self.make)();
         command
             .stdin(Stdio::piped())
@@ -36,7 +36,7 @@ impl<'a> Case<'a> {
             .spawn()
             .map_err(|error| format!("{}: {error}", self.name))?;
         if let Some(mut pipe) = child.stdin.take() {
-            // A program that does not read is no failure of the measurement.
+            // A program may exit without reading its input.
             let _ = pipe.write_all(&self.stdin);
         }
         child
@@ -46,18 +46,18 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The best and the middle time of each case.
-pub struct Times {
-    pub best: f64,
-    pub median: f64,
+/// The best and the median time of a case, in milliseconds.
+pub(super) struct Times {
+    pub best_ms: f64,
+    pub median_ms: f64,
 }
 
-/// Runs the cases by turns, `rounds` times each.
-pub fn measure(cases: &[Case<'_>], rounds: usize) -> Result<Vec<Times>, String> {
+/// Runs the cases in turn, `rounds` times each.
+pub(super) fn measure(cases: &[Case<'_>], rounds: usize) -> Result<Vec<Times>, String> {
     let mut all: Vec<Vec<f64>> = cases.iter().map(|_| Vec::with_capacity(rounds)).collect();
     for _ in 0..rounds {
         for (case, times) in cases.iter().zip(&mut all) {
-            times.push(case.once()?.as_secs_f64() * 1000.0);
+            times.push(case.run_once()?.as_secs_f64() * 1000.0);
         }
     }
     Ok(all
@@ -65,20 +65,20 @@ pub fn measure(cases: &[Case<'_>], rounds: usize) -> Result<Vec<Times>, String> 
         .map(|mut times| {
             times.sort_by(f64::total_cmp);
             Times {
-                best: times.first().copied().unwrap_or_default(),
-                median: times.get(times.len() / 2).copied().unwrap_or_default(),
+                best_ms: times.first().copied().unwrap_or_default(),
+                median_ms: times.get(times.len() / 2).copied().unwrap_or_default(),
             }
         })
         .collect())
 }
 
-/// Prints each case as a ratio to the first. `limits`: what a ratio may be.
-pub fn report(cases: &[Case<'_>], times: &[Times], limits: &[(&str, f64)]) {
-    let base = times.first().map_or(1.0, |time| time.best);
-    let base_median = times.first().map_or(1.0, |time| time.median);
+/// Prints each case as a ratio to the first. `limits`: the highest ratio allowed, by case.
+pub(super) fn report(cases: &[Case<'_>], times: &[Times], limits: &[(&str, f64)]) {
+    let base = times.first().map_or(1.0, |time| time.best_ms);
+    let base_median = times.first().map_or(1.0, |time| time.median_ms);
     println!("{:<46} {:>9} {:>9} {:>9}", "", "best ms", "ratio", "median");
     for (case, time) in cases.iter().zip(times) {
-        let ratio = time.best / base;
+        let ratio = time.best_ms / base;
         let limit = limits
             .iter()
             .find(|(name, _)| *name == case.name)
@@ -91,9 +91,9 @@ pub fn report(cases: &[Case<'_>], times: &[Times], limits: &[(&str, f64)]) {
         println!(
             "{:<46} {:>9.3} {:>9.2} {:>9.2}{verdict}",
             case.name,
-            time.best,
+            time.best_ms,
             ratio,
-            time.median / base_median
+            time.median_ms / base_median
         );
     }
 }

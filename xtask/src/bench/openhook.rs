@@ -1,4 +1,4 @@
-//! `anyhook openhook check` beside `jq -c .` on the same stream.
+//! `anyhook openhook check` compared with `jq -c .` on the same stream.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::Setup;
 use super::measure::{Case, measure};
 
-const ENVELOPES: u32 = 100_000;
-/// Of one session: its begin, a prompt, calls that write, its end.
-const SESSION: u32 = 50;
+const ENVELOPE_COUNT: u32 = 100_000;
+/// A session is a start, a prompt, tool calls that write, and an end.
+const ENVELOPES_PER_SESSION: u32 = 50;
 
-pub fn run(setup: &Setup) -> Result<(), String> {
-    let file = stream(setup, ENVELOPES)?;
+pub(super) fn run(setup: &Setup) -> Result<(), String> {
+    let file = write_stream(setup, ENVELOPE_COUNT)?;
     let size = std::fs::metadata(&file).map_err(|error| error.to_string())?;
     let check = |file: &Path| {
         let mut command = setup.command();
@@ -27,14 +27,14 @@ pub fn run(setup: &Setup) -> Result<(), String> {
         command
     };
     let mut cases = vec![Case::new("openhook check", || check(&file))];
-    if crate::run::works(Command::new("jq").arg("--version")) {
+    if crate::run::succeeds(Command::new("jq").arg("--version")) {
         cases.push(Case::new("jq -c .", || jq(&file)));
     } else {
-        println!("jq is not here to compare with");
+        println!("jq is not installed: nothing to compare with");
     }
     let times = measure(&cases, 7)?;
     println!(
-        "{ENVELOPES} envelopes, {:.1} MiB\n{:<20} {:>9} {:>14} {:>11} {:>9}",
+        "{ENVELOPE_COUNT} envelopes, {:.1} MiB\n{:<20} {:>9} {:>14} {:>11} {:>9}",
         mebibytes(size.len()),
         "",
         "best ms",
@@ -43,22 +43,28 @@ pub fn run(setup: &Setup) -> Result<(), String> {
         "peak MiB"
     );
     for (case, time) in cases.iter().zip(&times) {
-        let seconds = time.best / 1000.0;
+        let seconds = time.best_ms / 1000.0;
         println!(
             "{:<20} {:>9.0} {:>14.0} {:>11.1} {:>9.1}",
             case.name,
-            time.best,
-            f64::from(ENVELOPES) / seconds,
+            time.best_ms,
+            f64::from(ENVELOPE_COUNT) / seconds,
             mebibytes(size.len()) / seconds,
-            peak((case.make)())?
+            peak_memory_mib((case.make)())?
         );
     }
     if let [ours, theirs] = times.as_slice() {
-        println!("check is {:.1} times as fast", theirs.best / ours.best);
+        println!(
+            "check is {:.1} times as fast",
+            theirs.best_ms / ours.best_ms
+        );
     }
-    for envelopes in [ENVELOPES / 10, ENVELOPES * 10] {
-        let file = stream(setup, envelopes)?;
-        println!("{envelopes} envelopes: peak {:.1} MiB", peak(check(&file))?);
+    for envelopes in [ENVELOPE_COUNT / 10, ENVELOPE_COUNT * 10] {
+        let file = write_stream(setup, envelopes)?;
+        println!(
+            "{envelopes} envelopes: peak {:.1} MiB",
+            peak_memory_mib(check(&file))?
+        );
     }
     Ok(())
 }
@@ -68,14 +74,14 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// A conforming stream.
-fn stream(setup: &Setup, envelopes: u32) -> Result<PathBuf, String> {
-    let path = setup.scratch.path().join(format!("{envelopes}.jsonl"));
+/// Writes a conforming stream and returns its path.
+fn write_stream(setup: &Setup, envelopes: u32) -> Result<PathBuf, String> {
+    let path = setup.folder.join(format!("{envelopes}.jsonl"));
     let write = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(&path)?);
         for number in 0..envelopes {
             let (kind, data) = event(number);
-            let session = number / SESSION;
+            let session = number / ENVELOPES_PER_SESSION;
             let (minute, second) = (number / 60 % 60, number % 60);
             let (day, hour) = (1 + number / 86_400 % 28, number / 3600 % 24);
             writeln!(
@@ -90,16 +96,16 @@ fn stream(setup: &Setup, envelopes: u32) -> Result<PathBuf, String> {
 }
 
 fn event(number: u32) -> (&'static str, String) {
-    let place = number % SESSION;
+    let position = number % ENVELOPES_PER_SESSION;
     let call = number / 3;
-    let session = number / SESSION;
-    match place {
+    let session = number / ENVELOPES_PER_SESSION;
+    match position {
         0 => (
             "session.start",
             r#"{"model":"anthropic/claude-sonnet-4-6"}"#.to_owned(),
         ),
         1 => ("prompt.submit", r#"{"prompt_length":42}"#.to_owned()),
-        _ if place + 1 == SESSION => (
+        _ if position + 1 == ENVELOPES_PER_SESSION => (
             "session.end",
             format!(
                 r#"{{"reason":"completed","transcript_path":"/home/user/.claude/{session}.jsonl","duration_ms":50000,"input_tokens":12000,"output_tokens":3400}}"#
@@ -126,19 +132,19 @@ fn event(number: u32) -> (&'static str, String) {
     }
 }
 
-/// The most memory that a command ever had, in MiB. The kernel keeps the mark;
-/// it is read until the process has ended.
-fn peak(mut command: Command) -> Result<f64, String> {
+/// The peak memory of a command in MiB, read from the kernel until the process
+/// ends.
+fn peak_memory_mib(mut command: Command) -> Result<f64, String> {
     let failed = |error: std::io::Error| error.to_string();
     let mut child = command.stdout(Stdio::null()).spawn().map_err(failed)?;
     let status = format!("/proc/{}/status", child.id());
-    let mut most = 0.0_f64;
+    let mut peak_kib = 0.0_f64;
     while child.try_wait().map_err(failed)?.is_none() {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = mark.and_then(|mark| mark.split_whitespace().next()?.parse().ok());
-        most = most.max(kib.unwrap_or_default());
+        peak_kib = peak_kib.max(kib.unwrap_or_default());
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(most / 1024.0)
+    Ok(peak_kib / 1024.0)
 }

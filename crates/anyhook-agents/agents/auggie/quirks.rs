@@ -1,20 +1,21 @@
-//! An MCP tool's name does not tell itself from a built-in one, and deletions
-//! are a list of bare paths.
+//! The name of an MCP tool looks like that of a built-in one, and deletions are a
+//! list of paths.
 
 use anyhook_model::HookEvent;
 use anyhook_model::event::field;
 use serde_json::{Map, Value, json};
 
 use crate::Quirks;
+use crate::quirks::{set_mcp, set_status};
 
-pub struct Auggie;
+pub(super) struct AuggieQuirks;
 
-pub static QUIRKS: Auggie = Auggie;
+pub(super) static QUIRKS: AuggieQuirks = AuggieQuirks;
 
 const REMOVE: &str = "remove-files";
 const PATHS: &str = "file_paths";
 
-impl Quirks for Auggie {
+impl Quirks for AuggieQuirks {
     fn decoded(&self, payload: &Value, event: &mut HookEvent) {
         let name = payload.get("tool_name").and_then(Value::as_str);
         if let Some(name) = name {
@@ -22,17 +23,12 @@ impl Quirks for Auggie {
             let is_mcp = payload.get("is_mcp_tool") == Some(&Value::Bool(true));
             // Tools have underscores more often than servers do.
             if let Some((tool, server)) = name.rsplit_once('_').filter(|_| is_mcp) {
-                event
-                    .data
-                    .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
+                set_mcp(event, server, tool);
             }
         }
         if event.native_event == "PostToolUse" {
-            let failed = payload
-                .get("tool_error")
-                .is_some_and(|error| !error.is_null());
-            let status = if failed { "error" } else { "success" };
-            event.data.insert(field::STATUS.into(), json!(status));
+            let error = payload.get("tool_error");
+            set_status(event, error.is_none_or(Value::is_null));
         }
     }
 
@@ -43,9 +39,8 @@ impl Quirks for Auggie {
         if let Value::Object(payload) = payload
             && payload.contains_key("tool_name")
         {
-            payload
-                .entry("tool_output")
-                .or_insert_with(|| json!("[undefined]"));
+            let output = payload.entry("tool_output");
+            output.or_insert_with(|| json!("[undefined]"));
             payload.entry("tool_error").or_insert(Value::Null);
             payload.insert("is_mcp_tool".into(), json!(event.mcp().is_some()));
         }
@@ -60,16 +55,11 @@ impl Quirks for Auggie {
         if let [path] = paths.as_slice() {
             out.insert("path".into(), path.clone());
         }
-        let files: Vec<Value> = paths
-            .iter()
-            .map(|path| json!({"path": path, "operation": "delete"}))
-            .collect();
-        out.insert("files".into(), Value::Array(files));
-        for (key, value) in input.as_object()? {
-            if key != PATHS {
-                out.insert(key.clone(), value.clone());
-            }
-        }
+        let files = paths.iter();
+        let files = files.map(|path| json!({"path": path, "operation": "delete"}));
+        out.insert("files".into(), files.collect());
+        let others = input.as_object()?.iter().filter(|(key, _)| *key != PATHS);
+        out.extend(others.map(|(key, value)| (key.clone(), value.clone())));
         Some(("file_edit".to_owned(), out))
     }
 

@@ -1,18 +1,19 @@
-//! Two runtimes with one set of scripts. The CLI tells a tool call twice, once
-//! as it is and once with every value as text; the VS Code extension tells only
-//! the second, and takes other answers.
+//! Two runtimes with one set of scripts. The CLI sends a tool call twice, once
+//! unchanged and once with every value as text; the VS Code extension sends only
+//! the second, and reads different answers.
 
-use anyhook_model::event::{NATIVE, field};
+use anyhook_model::event::NATIVE;
 use anyhook_model::{Decision, HookEvent, HookResponse, Loss};
 use serde_json::{Map, Value, json};
 
 use crate::Quirks;
-use crate::respond::Rendered;
-use crate::tools::{decode_input, encode_input};
+use crate::quirks::{set_mcp, set_status};
+use crate::respond::{RenderedAnswer, stuck_rewrite_reason};
+use crate::tools::decode_input;
 
-pub struct Cline;
+pub(super) struct ClineQuirks;
 
-pub static QUIRKS: Cline = Cline;
+pub(super) static QUIRKS: ClineQuirks = ClineQuirks;
 
 const ID: &str = "cline";
 const FETCH: &str = "fetch_web_content";
@@ -20,38 +21,30 @@ const EDITOR: &str = "editor";
 
 /// The extension names an event as its script is named.
 fn from_extension(event: &HookEvent) -> bool {
-    event
-        .metadata
-        .get(NATIVE)
-        .and_then(|native| native.get("hookName"))
-        .and_then(Value::as_str)
-        == Some(event.native_event.as_str())
+    let native = event.metadata.get(NATIVE);
+    let name = native.and_then(|native| native.get("hookName")?.as_str());
+    name == Some(event.native_event.as_str())
 }
 
 /// An input with every value as text.
 fn as_texts(input: &Map<String, Value>) -> Value {
-    let text = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    input
-        .iter()
-        .map(|(key, value)| (key.clone(), Value::String(text(value))))
-        .collect::<Map<String, Value>>()
-        .into()
+    let mut texts = input.clone();
+    for value in texts.values_mut().filter(|value| !value.is_string()) {
+        *value = Value::String(value.to_string());
+    }
+    Value::Object(texts)
 }
 
-/// Lists and objects that stand inside texts; `None` when there are none.
+/// The input with lists and objects parsed out of texts; `None` if there are none.
 fn from_texts(input: &Map<String, Value>) -> Option<Map<String, Value>> {
     let mut found = false;
-    let mut out = Map::new();
-    for (key, value) in input {
-        let inner = value
-            .as_str()
-            .filter(|text| text.starts_with(['[', '{']))
-            .and_then(|text| serde_json::from_str(text).ok());
-        found |= inner.is_some();
-        out.insert(key.clone(), inner.unwrap_or_else(|| value.clone()));
+    let mut out = input.clone();
+    for value in out.values_mut() {
+        let text = value.as_str().filter(|text| text.starts_with(['[', '{']));
+        if let Some(inner) = text.and_then(|text| serde_json::from_str(text).ok()) {
+            found = true;
+            *value = inner;
+        }
     }
     found.then_some(out)
 }
@@ -71,28 +64,25 @@ fn requests(input: &Map<String, Value>) -> Option<Map<String, Value>> {
     Some(out)
 }
 
-impl Quirks for Cline {
+impl Quirks for ClineQuirks {
+    fn deny_pattern(&self) -> &'static str {
+        "*'\"cancel\"'*true*"
+    }
+
     fn decoded(&self, payload: &Value, event: &mut HookEvent) {
-        if let Some(success) = payload
-            .pointer("/postToolUse/success")
-            .and_then(Value::as_bool)
-        {
-            let status = if success { "success" } else { "error" };
-            event.data.insert(field::STATUS.into(), json!(status));
+        let success = payload.pointer("/postToolUse/success");
+        if let Some(success) = success.and_then(Value::as_bool) {
+            set_status(event, success);
         }
         // The extension up to 3.x has one tool for all MCP tools.
         let part = |key: &str| {
-            payload
-                .pointer(&format!("/preToolUse/parameters/{key}"))
-                .or_else(|| payload.pointer(&format!("/postToolUse/parameters/{key}")))
-                .and_then(Value::as_str)
+            let part = |call| payload.pointer(&format!("/{call}/parameters/{key}"));
+            part("preToolUse").or_else(|| part("postToolUse"))?.as_str()
         };
         if event.native_tool_name() == Some("use_mcp_tool")
             && let (Some(server), Some(tool)) = (part("server_name"), part("tool_name"))
         {
-            event
-                .data
-                .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
+            set_mcp(event, server, tool);
         }
     }
 
@@ -104,14 +94,11 @@ impl Quirks for Cline {
             map.insert("timestamp".into(), json!(time));
         }
         for (typed, texts) in [("tool_call", "preToolUse"), ("tool_result", "postToolUse")] {
-            let name = match map.get("hookName").and_then(Value::as_str) {
-                Some(name) => name == typed || name.eq_ignore_ascii_case(texts),
-                None => false,
-            };
-            let has = |map: &Map<String, Value>, key: &str| {
-                map.get(texts).is_some_and(|twin| twin.get(key).is_some())
-            };
-            if !name || has(map, "parameters") {
+            let name = map.get("hookName").and_then(Value::as_str);
+            let is_named =
+                name.is_some_and(|name| name == typed || name.eq_ignore_ascii_case(texts));
+            let twin = map.get(texts);
+            if !is_named || twin.is_some_and(|twin| twin.get("parameters").is_some()) {
                 continue;
             }
             let typed = map.get(typed).cloned().unwrap_or_default();
@@ -159,14 +146,11 @@ impl Quirks for Cline {
                     Some(Value::Array(urls)) => urls,
                     _ => url.into_iter().collect(),
                 };
-                let requests: Vec<Value> = urls
-                    .into_iter()
-                    .map(|url| match &prompt {
-                        Some(prompt) => json!({"url": url, "prompt": prompt}),
-                        None => json!({ "url": url }),
-                    })
-                    .collect();
-                out.insert("requests".into(), Value::Array(requests));
+                let requests = urls.into_iter().map(|url| match &prompt {
+                    Some(prompt) => json!({"url": url, "prompt": prompt}),
+                    None => json!({ "url": url }),
+                });
+                out.insert("requests".into(), requests.collect());
             }
             EDITOR => {
                 let content = out.shift_remove("content")?;
@@ -179,7 +163,7 @@ impl Quirks for Cline {
 
     /// The extension obeys `cancel` at the start of a task, takes no changed
     /// input, and reads no `errorMessage` without `cancel`.
-    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut Rendered) {
+    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut RenderedAnswer) {
         if event.source != ID || !from_extension(event) {
             return;
         }
@@ -188,44 +172,32 @@ impl Quirks for Cline {
         match event.native_event.as_str() {
             "TaskStart" => {
                 let denies = matches!(response.decision, Some(Decision::Deny | Decision::Ask));
-                if !denies && response.goes_on != Some(false) {
+                if !denies && response.should_continue != Some(false) {
                     return;
                 }
                 answer.insert("cancel".into(), json!(true));
                 answer.insert("errorMessage".into(), json!(response.reason));
-                rendered
-                    .lost
-                    .retain(|loss| !matches!(loss.field.as_str(), "deny" | "continue"));
-                rendered
-                    .effect
-                    .push("the task does not begin; the user sees the reason".to_owned());
+                let is_done = |loss: &Loss| matches!(loss.field.as_str(), "deny" | "continue");
+                rendered.lost.retain(|loss| !is_done(loss));
+                let effect = "the task does not begin; the user sees the reason";
+                rendered.effect.push(effect.to_owned());
             }
             "PreToolUse" if answer.shift_remove("overrideInput").is_some() => {
                 let why = "the extension of Cline takes no changed input at PreToolUse";
                 answer.insert("cancel".into(), json!(true));
-                answer.insert(
-                    "errorMessage".into(),
-                    json!(format!(
-                        "A hook changes the input of this call, and {why}; it is denied instead."
-                    )),
-                );
-                rendered
-                    .lost
-                    .push(Loss::new("updated_input", format!("{why}; denied instead")));
+                answer.insert("errorMessage".into(), json!(stuck_rewrite_reason(why)));
+                let loss = Loss::new("updated_input", format!("{why}; denied instead"));
+                rendered.lost.push(loss);
                 rendered.effect = vec!["the tool does not run and the whole run ends".to_owned()];
             }
             "PostToolUse" if answer.get("cancel").is_none() => {
-                let Some(Value::String(reason)) = answer.shift_remove("errorMessage") else {
+                let Some(Value::String(mut text)) = answer.shift_remove("errorMessage") else {
                     return;
                 };
-                let context = answer
-                    .get("contextModification")
-                    .and_then(Value::as_str)
-                    .map_or_else(
-                        || reason.clone(),
-                        |context| format!("{reason}\n\n{context}"),
-                    );
-                answer.insert("contextModification".into(), json!(context));
+                if let Some(Value::String(context)) = answer.get("contextModification") {
+                    text = format!("{text}\n\n{context}");
+                }
+                answer.insert("contextModification".into(), json!(text));
             }
             _ => return,
         }
@@ -236,15 +208,13 @@ impl Quirks for Cline {
 /// A canonical input in the tool's own keys.
 fn native_input(native: &str, input: Option<&Map<String, Value>>) -> Map<String, Value> {
     let input = input.cloned().unwrap_or_default();
-    QUIRKS.encode_tool(native, &input).unwrap_or_else(|| {
-        crate::get(ID)
-            .and_then(|adapter| adapter.tool_by_native(native, None))
-            .map_or_else(|| input.clone(), |row| encode_input(row, &input))
-    })
+    let Some(adapter) = crate::get(ID) else {
+        return input;
+    };
+    adapter.native_input(Some(native), adapter.tool_by_native(native, None), &input)
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
     use crate::Adapter;

@@ -5,25 +5,19 @@ use serde_json::{Value, json};
 
 use crate::Quirks;
 
-pub struct Contract;
+pub(super) struct ContractQuirks;
 
-pub static QUIRKS: Contract = Contract;
+pub(super) static QUIRKS: ContractQuirks = ContractQuirks;
 
-/// Canonical events and the contract's names for them in payloads.
-const NAMES: [(&str, &str); 5] = [
-    ("session_start", "SessionStart"),
-    ("before_prompt", "beforeSubmitPrompt"),
-    ("agent_stop", "Stop"),
-    ("before_compact", "PreCompact"),
-    ("session_end", "SessionEnd"),
-];
-
-impl Quirks for Contract {
+impl Quirks for ContractQuirks {
     fn encoded(&self, event: &HookEvent, payload: &mut Value) {
         let Value::Object(payload) = payload else {
             return;
         };
-        if let Some((_, name)) = NAMES.iter().find(|(one, _)| *one == event.event) {
+        let own = crate::get_for_run("contract")
+            .and_then(|adapter| adapter.event_for(&event.event, None))
+            .and_then(|event| event.payload_name.as_deref());
+        if let Some(name) = own {
             payload.insert("tool_name".into(), json!(name));
         }
         payload.entry("tool_input").or_insert_with(|| json!({}));

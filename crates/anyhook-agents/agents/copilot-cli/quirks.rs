@@ -1,18 +1,18 @@
-//! Two dialects in one agent: camelCase payloads do not say their event,
-//! permission requests have a form of their own, and PascalCase payloads show
+//! Two dialects in one agent: camelCase payloads do not name their event,
+//! permission requests have a separate form, and PascalCase payloads show
 //! Claude's tool names.
 
 use anyhook_model::HookEvent;
-use anyhook_model::event::field;
 use serde_json::{Map, Value, json};
 
 use crate::Quirks;
 use crate::patch;
 use crate::payload::TOOL_KINDS;
+use crate::quirks::set_mcp;
 
-pub struct CopilotCli;
+pub(super) struct CopilotCliQuirks;
 
-pub static QUIRKS: CopilotCli = CopilotCli;
+pub(super) static QUIRKS: CopilotCliQuirks = CopilotCliQuirks;
 
 /// Runtime name → the name that the PascalCase dialect shows.
 const SHOWN: &[(&str, &str)] = &[
@@ -29,8 +29,9 @@ const SHOWN: &[(&str, &str)] = &[
 
 const PERMISSION: &str = "permissionRequest";
 
-impl Quirks for CopilotCli {
-    /// The camelCase notification alone says a name, and the other dialect's.
+impl Quirks for CopilotCliQuirks {
+    /// Of the camelCase events only the notification is named, in the other
+    /// dialect's spelling.
     fn event_name(&self, payload: &Value) -> Option<String> {
         let named = payload.get("hook_event_name").and_then(Value::as_str);
         (named == Some("Notification") && payload.get("sessionId").is_some())
@@ -43,14 +44,11 @@ impl Quirks for CopilotCli {
         }
         let tool = payload.get("toolName").and_then(Value::as_str);
         if let Some((server, tool)) = tool.and_then(|name| name.split_once('/')) {
-            event
-                .data
-                .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
+            set_mcp(event, server, tool);
         }
         if tool == Some("edit") {
-            event
-                .data
-                .insert(TOOL_KINDS.into(), json!(["file_edit", "file_write"]));
+            let kinds = json!(["file_edit", "file_write"]);
+            event.data.insert(TOOL_KINDS.into(), kinds);
         }
     }
 
@@ -58,11 +56,8 @@ impl Quirks for CopilotCli {
         let Value::Object(payload) = payload else {
             return;
         };
-        let named = payload
-            .get("hook_event_name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let named = payload.get("hook_event_name").and_then(Value::as_str);
+        let named = named.unwrap_or_default().to_owned();
         if named.starts_with(|first: char| first.is_ascii_lowercase()) {
             payload.shift_remove("hook_event_name");
         }
@@ -75,11 +70,8 @@ impl Quirks for CopilotCli {
         if event.source == "copilot-cli" {
             return;
         }
-        let shown = payload
-            .get("tool_name")
-            .and_then(Value::as_str)
-            .and_then(|name| SHOWN.iter().find(|(runtime, _)| *runtime == name));
-        if let Some((_, shown)) = shown {
+        let tool = payload.get("tool_name").and_then(Value::as_str);
+        if let Some((_, shown)) = SHOWN.iter().find(|(runtime, _)| Some(*runtime) == tool) {
             payload.insert("tool_name".into(), json!(shown));
         }
     }
@@ -87,7 +79,7 @@ impl Quirks for CopilotCli {
     fn decode_tool(&self, native: &str, input: &Value) -> Option<(String, Map<String, Value>)> {
         let mut out = Map::new();
         match native {
-            // A permission request tells every write as a diff of one file.
+            // A permission request has every write as a diff of one file.
             "edit" => {
                 out.insert("path".into(), input.get("file_path")?.clone());
                 out.insert("diff".into(), input.get("diff")?.clone());
@@ -95,16 +87,8 @@ impl Quirks for CopilotCli {
             "apply_patch" => {
                 let text = patch_text(input)?;
                 out.extend(input.as_object().cloned().unwrap_or_default());
-                let files = patch::files(text);
                 out.insert("patch".into(), json!(text));
-                if let [file] = files.as_slice() {
-                    for key in ["path", "edits", "content"] {
-                        if let Some(value) = file.get(key) {
-                            out.insert(key.into(), value.clone());
-                        }
-                    }
-                }
-                out.insert("files".into(), Value::Array(files));
+                patch::insert_files(text, &mut out);
             }
             _ => return None,
         }
@@ -121,9 +105,8 @@ impl Quirks for CopilotCli {
             "apply_patch" => {
                 // Its own key still holds the patch; the others were added.
                 let patch = input.get("patch")?;
-                let own = input
-                    .iter()
-                    .any(|(key, value)| key != "patch" && value == patch);
+                let mut values = input.iter();
+                let own = values.any(|(key, value)| key != "patch" && value == patch);
                 out.extend(input.clone());
                 for added in ["files", "path", "edits", "content"] {
                     out.shift_remove(added);

@@ -1,30 +1,30 @@
-//! Cursor cuts `//` out of its config even inside texts, tells edits with keys
-//! of its own, counts how often a stop was refused, and takes over only some
-//! keys of a rewrite.
+//! Cursor cuts `//` out of its config even inside texts, has different keys for
+//! edits, counts how often a stop was refused, and applies only some keys of a
+//! rewrite.
 
 use anyhook_model::event::{NATIVE, field};
-use anyhook_model::{Decision, HookEvent, HookResponse, Loss};
+use anyhook_model::{HookEvent, HookResponse, Loss};
 use serde_json::{Map, Value, json};
 
 use crate::Quirks;
-use crate::respond::Rendered;
+use crate::quirks::{ALREADY_HAPPENED, decode_file_edits, encode_file_edits, feedback};
+use crate::respond::{RenderedAnswer, stuck_rewrite_reason};
 
-pub struct Cursor;
+pub(super) struct CursorQuirks;
 
-pub static QUIRKS: Cursor = Cursor;
+pub(super) static QUIRKS: CursorQuirks = CursorQuirks;
 
 /// Tools outside the vocabulary of which one key can be rewritten.
 const PATH_TOOLS: &[&str] = &["Delete", "List", "ReadLints"];
 
-impl Quirks for Cursor {
+impl Quirks for CursorQuirks {
     fn decoded(&self, payload: &Value, event: &mut HookEvent) {
         match event.native_event.as_str() {
             "afterFileEdit" => decode_edit(payload, event),
             "stop" | "subagentStop" => {
                 if let Some(count) = payload.get("loop_count").and_then(Value::as_u64) {
-                    event
-                        .data
-                        .insert(field::STOP_HOOK_ACTIVE.into(), json!(count > 0));
+                    let is_active = json!(count > 0);
+                    event.data.insert(field::STOP_HOOK_ACTIVE.into(), is_active);
                 }
             }
             _ => {}
@@ -37,7 +37,7 @@ impl Quirks for Cursor {
         }
         let native = payload.get("hook_event_name").and_then(Value::as_str);
         let added = match native {
-            Some("afterFileEdit") => encode_edit(event),
+            Some("afterFileEdit") => encode_file_edits(event),
             Some("stop" | "subagentStop") => {
                 let active = event.data.get(field::STOP_HOOK_ACTIVE) == Some(&json!(true));
                 json!({"status": "completed", "loop_count": u8::from(active)})
@@ -49,10 +49,10 @@ impl Quirks for Cursor {
         }
     }
 
-    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut Rendered) {
+    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut RenderedAnswer) {
         match event.native_event.as_str() {
             "preToolUse" => deny_stuck_rewrite(event, rendered),
-            "postToolUse" | "postToolUseFailure" => tell_reason(response, rendered),
+            "postToolUse" | "postToolUseFailure" => answer_feedback(response, rendered),
             _ => {}
         }
     }
@@ -62,98 +62,41 @@ impl Quirks for Cursor {
     }
 }
 
-/// Of a tool that the table does not know nothing is taken over: a rewrite
-/// that would be dropped without a word becomes a deny.
-fn deny_stuck_rewrite(event: &HookEvent, rendered: &mut Rendered) {
-    let Some(name) = event
-        .native_tool_name()
-        .filter(|name| !name.starts_with("MCP:"))
-    else {
+/// Cursor applies no rewrite to a tool that the table does not know: a rewrite
+/// that would be dropped silently becomes a deny.
+fn deny_stuck_rewrite(event: &HookEvent, rendered: &mut RenderedAnswer) {
+    let name = event.native_tool_name();
+    let Some(name) = name.filter(|name| !name.starts_with("MCP:")) else {
         return;
     };
-    let known = crate::get("cursor").is_some_and(|cursor| {
-        cursor
-            .tool_by_native(name, None)
-            .is_some_and(|row| row.rewritable.is_some())
-    });
-    let stuck = serde_json::from_str::<Value>(&rendered.stdout)
-        .ok()
-        .and_then(|answer| answer.get("updated_input")?.as_object().cloned())
-        .and_then(|input| {
-            input
-                .keys()
-                .find(|key| !(PATH_TOOLS.contains(&name) && *key == "file_path"))
-                .cloned()
-        });
+    let row = crate::get("cursor").and_then(|cursor| cursor.tool_by_native(name, None));
+    let known = row.is_some_and(|row| row.rewritable.is_some());
+    let answer: Value = serde_json::from_str(&rendered.stdout).unwrap_or_default();
+    let input = answer.get("updated_input").and_then(Value::as_object);
+    let mut keys = input.into_iter().flat_map(Map::keys);
+    let stuck = keys.find(|key| !(PATH_TOOLS.contains(&name) && *key == "file_path"));
     let Some(key) = stuck.filter(|_| !known) else {
         return;
     };
     let why = format!("Cursor does not change `{key}` of `{name}`");
-    let reason = format!("A hook changes the input of this call, and {why}; it is denied instead.");
-    rendered.stdout = format!(
-        "{}\n",
-        json!({"permission": "deny", "user_message": reason, "agent_message": reason})
-    );
-    rendered
-        .lost
-        .push(Loss::new("updated_input", format!("{why}; denied instead")));
-    rendered.effect = vec!["it does not happen; the model reads the reason".into()];
+    let reason = stuck_rewrite_reason(&why);
+    let deny = json!({"permission": "deny", "user_message": reason, "agent_message": reason});
+    rendered.stdout = format!("{deny}\n");
+    let loss = Loss::new("updated_input", format!("{why}; denied instead"));
+    rendered.lost.push(loss);
+    rendered.effect = vec!["blocked; the model sees the reason".into()];
 }
 
-/// What has happened cannot be denied, but the model can be told why it should
-/// not have.
-fn tell_reason(response: &HookResponse, rendered: &mut Rendered) {
-    let Some(reason) = response
-        .reason
-        .as_deref()
-        .filter(|_| response.decision == Some(Decision::Deny))
-    else {
-        return;
-    };
-    let words: Vec<&str> = std::iter::once(reason)
-        .chain(response.context.as_deref())
-        .collect();
-    rendered.stdout = format!("{}\n", json!({"additional_context": words.join("\n\n")}));
-    rendered.effect = vec!["it has happened; the model reads the reason".into()];
+fn answer_feedback(response: &HookResponse, rendered: &mut RenderedAnswer) {
+    if let Some(text) = feedback(response) {
+        rendered.stdout = format!("{}\n", json!({ "additional_context": text }));
+        rendered.effect = vec![ALREADY_HAPPENED.into()];
+    }
 }
 
 fn decode_edit(payload: &Value, event: &mut HookEvent) {
-    let edits: Vec<Value> = payload
-        .get("edits")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|edit| json!({"old": edit.get("old_string"), "new": edit.get("new_string")}))
-        .collect();
-    let mut input = Map::new();
-    input.insert(
-        "path".into(),
-        payload.get("file_path").cloned().unwrap_or_default(),
-    );
-    // One edit of nothing is the making of a file.
-    let content = match edits.as_slice() {
-        [one] if one.get("old") == Some(&json!("")) => one.get("new").cloned(),
-        _ => None,
-    };
-    let name = if let Some(content) = content {
-        input.insert("content".into(), content);
-        "file_write"
-    } else {
-        input.insert("edits".into(), Value::Array(edits));
-        "file_edit"
-    };
-    event.data.insert(field::TOOL_NAME.into(), json!(name));
-    event.data.insert(
-        crate::payload::TOOL_KINDS.into(),
-        json!(["file_write", "file_edit"]),
-    );
-    event
-        .data
-        .insert(field::TOOL_INPUT.into(), Value::Object(input));
-    let native = event
-        .metadata
-        .entry(NATIVE)
-        .or_insert_with(|| Value::Object(Map::new()));
+    decode_file_edits(payload, event);
+    let native = event.metadata.entry(NATIVE).or_insert_with(|| json!({}));
     for key in ["file_path", "edits"] {
         if let (Value::Object(native), Some(value)) = (&mut *native, payload.get(key)) {
             native.insert(key.into(), value.clone());
@@ -161,23 +104,8 @@ fn decode_edit(payload: &Value, event: &mut HookEvent) {
     }
 }
 
-fn encode_edit(event: &HookEvent) -> Value {
-    let input = event.tool_input().cloned().unwrap_or_default();
-    let edits = match input.get("content") {
-        Some(content) => vec![json!({"old_string": "", "new_string": content})],
-        None => input
-            .get("edits")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .map(|edit| json!({"old_string": edit.get("old"), "new_string": edit.get("new")}))
-            .collect(),
-    };
-    json!({"file_path": input.get("path"), "edits": edits})
-}
-
-/// Every `/` inside a text as `\/`, and a `*` behind it as `\u002a`; comments
-/// and what is escaped stay.
+/// Writes every `/` inside a text as `\/`, and a `*` after it as `\u002a`.
+/// Comments and existing escapes are unchanged.
 fn escape_slashes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -209,7 +137,8 @@ fn escape_slashes(text: &str) -> String {
     out
 }
 
-/// The rest of a comment whose first `/` was read: a quote in it is no text.
+/// Copies the rest of a comment whose first `/` was read: a quote in it does not
+/// start a text.
 fn copy_comment(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, out: &mut String) {
     let block = match letters.peek() {
         Some('/') => false,

@@ -1,26 +1,24 @@
-//! `PostToolUse` tells success as a flag, and takes no block but context.
+//! `PostToolUse` has a success flag, and accepts context instead of a block.
 
 use anyhook_model::event::field;
-use anyhook_model::{Decision, HookEvent, HookResponse};
+use anyhook_model::{HookEvent, HookResponse};
 use serde_json::{Value, json};
 
 use crate::Quirks;
-use crate::respond::Rendered;
+use crate::quirks::{ALREADY_HAPPENED, feedback, set_status};
+use crate::respond::RenderedAnswer;
 
-pub struct Devin;
+pub(super) struct DevinQuirks;
 
-pub static QUIRKS: Devin = Devin;
+pub(super) static QUIRKS: DevinQuirks = DevinQuirks;
 
 const POST_TOOL: &str = "PostToolUse";
 
-impl Quirks for Devin {
+impl Quirks for DevinQuirks {
     fn decoded(&self, payload: &Value, event: &mut HookEvent) {
-        if let Some(success) = payload
-            .pointer("/tool_response/success")
-            .and_then(Value::as_bool)
-        {
-            let status = if success { "success" } else { "error" };
-            event.data.insert(field::STATUS.into(), json!(status));
+        let success = payload.pointer("/tool_response/success");
+        if let Some(success) = success.and_then(Value::as_bool) {
+            set_status(event, success);
         }
     }
 
@@ -32,18 +30,13 @@ impl Quirks for Devin {
         crate::pointer::put(payload, "/tool_response/success", json!(success));
     }
 
-    /// What has happened cannot be denied, but the model can be told why it
-    /// should not have.
-    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut Rendered) {
-        let denied = event.native_event == POST_TOOL && response.decision == Some(Decision::Deny);
-        let Some(reason) = response.reason.as_deref().filter(|_| denied) else {
-            return;
-        };
-        let words: Vec<&str> = std::iter::once(reason)
-            .chain(response.context.as_deref())
-            .collect();
-        let told = json!({"hookEventName": POST_TOOL, "additionalContext": words.join("\n\n")});
-        rendered.stdout = format!("{}\n", json!({ "hookSpecificOutput": told }));
-        rendered.effect = vec!["it has happened; the model reads the reason".into()];
+    fn rendered(&self, event: &HookEvent, response: &HookResponse, rendered: &mut RenderedAnswer) {
+        if event.native_event == POST_TOOL
+            && let Some(text) = feedback(response)
+        {
+            let output = json!({"hookEventName": POST_TOOL, "additionalContext": text});
+            rendered.stdout = format!("{}\n", json!({ "hookSpecificOutput": output }));
+            rendered.effect = vec![ALREADY_HAPPENED.into()];
+        }
     }
 }

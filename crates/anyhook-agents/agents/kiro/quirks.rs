@@ -4,16 +4,16 @@ use serde_json::{Map, Value, json};
 
 use crate::Quirks;
 
-pub struct Kiro;
+pub(super) struct KiroQuirks;
 
-pub static QUIRKS: Kiro = Kiro;
+pub(super) static QUIRKS: KiroQuirks = KiroQuirks;
 
 const PREFIX: &str = "subagent_";
 
 /// Canonical key and native key.
 const KEYS: [(&str, &str); 2] = [("prompt", "prompt"), ("description", "explanation")];
 
-impl Quirks for Kiro {
+impl Quirks for KiroQuirks {
     fn decode_tool(&self, native: &str, input: &Value) -> Option<(String, Map<String, Value>)> {
         let agent = native.strip_prefix(PREFIX)?;
         let mut out = Map::new();

@@ -5,6 +5,26 @@ import { spawn } from "node:child_process";
 const HOOKS = {/*hooks*/};
 const BUS = {/*bus*/};
 
+// For commands with the dialect `contract`: its names of tools and their keys, and of events.
+const CONTRACT_TOOLS = {/*contract_tools*/};
+const CONTRACT_EVENTS = {/*contract_events*/};
+
+// A second copy of this plugin, the user's beside the project's, is handed the same
+// objects in the same process. It stands back where another copy has an answer of
+// anyhook, and only there: a copy whose program cannot be started has none.
+const ANSWERED = (globalThis[Symbol.for("anyhook.answered")] ??= new WeakMap());
+const SELF = {};
+
+function isAnswered(subject, hook) {
+  const copy = ANSWERED.get(subject)?.get(hook);
+  return copy !== undefined && copy !== SELF;
+}
+
+function setAnswered(subject, hook) {
+  if (!ANSWERED.has(subject)) ANSWERED.set(subject, new Map());
+  ANSWERED.get(subject).set(hook, SELF);
+}
+
 /** One command's answer; nothing when it failed, so that the agent goes on. Exit 2 denies. */
 function run(entry, text, directory) {
   return new Promise((resolve) => {
@@ -32,7 +52,7 @@ function run(entry, text, directory) {
       clearTimeout(timer);
       if (code === 2) resolve({ deny: errors.trim() || "A hook denied this and gave no reason." });
       try {
-        resolve(code === 0 && out.trim() ? JSON.parse(out) : undefined);
+        resolve(code === 0 ? JSON.parse(out.trim() || "{}") : undefined);
       } catch {
         resolve(undefined);
       }
@@ -57,8 +77,30 @@ function matches(entry, tool) {
   }
 }
 
+/** An object with other keys, also inside its lists. */
+function renamed(value, keys) {
+  if (Array.isArray(value)) return value.map((item) => renamed(item, keys));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [keys[key] ?? key, renamed(inner, keys)]));
+}
+
+/** A call as the plain contract defines it. */
+function contractCall(hook, input, output, directory) {
+  if (input?.tool !== undefined) {
+    const tool = CONTRACT_TOOLS[input.tool] ?? { name: input.tool, keys: {} };
+    const call = { tool_name: tool.name, tool_input: renamed(output?.args ?? input.args ?? {}, tool.keys) };
+    return typeof output?.output === "string" ? { ...call, tool_output: output.output } : call;
+  }
+  const name = hook === "event" ? input?.event?.type : hook;
+  const session = input?.sessionID ?? input?.event?.properties?.sessionID;
+  const texts = (output?.parts ?? []).filter((part) => part.type === "text").map((part) => part.text);
+  const prompt = texts.length > 0 ? texts.join("\n") : undefined;
+  return { tool_name: CONTRACT_EVENTS[name] ?? name, tool_input: { session_id: session, cwd: directory, prompt } };
+}
+
 /** What is told. A command of the user's also reads a tool call in the plain form. */
 function payload(entry, hook, input, output, directory) {
+  if (entry.dialect === "contract") return JSON.stringify(contractCall(hook, input, output, directory)) + "\n";
   const told = { hook, input: input ?? null, output: output ?? null, directory };
   if (entry.shell && input?.tool !== undefined) {
     told.tool_name = input.tool;
@@ -101,12 +143,18 @@ function tell(output, words) {
 }
 
 async function ask(entries, hook, input, output, directory) {
+  const subject = output ?? input?.event;
+  const isObject = typeof subject === "object" && subject !== null;
   for (const entry of entries) {
     if (!matches(entry, input?.tool)) continue;
+    const isBridge = isObject && entry.argv !== undefined;
+    if (isBridge && isAnswered(subject, hook)) continue;
     const text = payload(entry, hook, input, output, directory);
     const answered = run(entry, text, directory).catch(() => undefined);
     if (entry.async) continue;
-    const { deny, args, context } = meaning(await answered);
+    const answer = await answered;
+    if (isBridge && answer !== undefined) setAnswered(subject, hook);
+    const { deny, args, context } = meaning(answer);
     if (typeof deny === "string") throw new Error(deny);
     // A new object in its stead would have no effect.
     if (typeof args === "object" && args !== null && output?.args) Object.assign(output.args, args);

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::Quirks;
 
-pub struct QwenCode;
+pub(super) struct QwenCodeQuirks;
 
-pub static QUIRKS: QwenCode = QwenCode;
+pub(super) static QUIRKS: QwenCodeQuirks = QwenCodeQuirks;
 
-impl Quirks for QwenCode {
+impl Quirks for QwenCodeQuirks {
     /// A script that is asked by another agent is asked before the fact.
     fn encoded(&self, event: &HookEvent, payload: &mut Value) {
         let todo = matches!(

@@ -1,37 +1,40 @@
-//! Agent's config → canonical manifest.
+//! Decodes an agent's config to the canonical manifest.
 
 use anyhook_model::hook::SPEC;
-use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, Platform, TimeoutAction};
+use anyhook_model::registry::{self, Tier};
+use anyhook_model::{Handler, HandlerKind, Hook, Manifest, Matcher, OnFailure};
 use serde_json::{Map, Value, json};
 
-use super::{MANIFEST_PROVIDER_DATA, kept, kept_file, set_handler_field, split};
-use crate::spec::{Blocking, Config, Event, Shape};
+use super::{MANIFEST_PROVIDER_DATA, file_keys, hook_keys, set_canonical_field, split};
+use crate::spec::{Blocking, Config, ConfigShape, EventSpec, MatcherSubject};
 use crate::{Adapter, pointer};
 
-/// Something that a person should know of a config.
+/// A problem of a config that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ConfigFinding {
     /// Position of the hook in the manifest, from 0.
     pub hook: Option<usize>,
     pub field: String,
     pub message: String,
 }
 
-/// A config, understood.
+/// A config as a manifest.
 #[derive(Debug, Clone)]
-pub struct ConfigDecoded {
+pub struct DecodedConfig {
     pub manifest: Manifest,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ConfigFinding>,
     /// Hooks (by position) whose matcher key was missing rather than empty:
     /// the same to the agent, but not to a person who compares files.
     pub matcherless: Vec<usize>,
 }
 
+const FOREIGN_EVENT: &str = "is at an event that this agent does not have";
+
 struct Decoder<'a> {
     adapter: &'a Adapter,
     config: &'a Config,
     hooks: Vec<Hook>,
-    findings: Vec<Finding>,
+    findings: Vec<ConfigFinding>,
     matcherless: Vec<usize>,
     unread: Vec<Value>,
     /// The native event of each hook.
@@ -39,7 +42,8 @@ struct Decoder<'a> {
 }
 
 /// One entry of a config on its way to a hook.
-struct Entry<'a> {
+#[derive(Clone, Copy)]
+struct ConfigEntry<'a> {
     event: &'a str,
     index: usize,
     group: Option<&'a Map<String, Value>>,
@@ -49,7 +53,7 @@ struct Entry<'a> {
 
 impl Adapter {
     /// Reads a config document of this agent.
-    pub fn decode_config(&self, document: &Value, variant: Option<&str>) -> ConfigDecoded {
+    pub fn decode_config(&self, document: &Value, variant: Option<&str>) -> DecodedConfig {
         let config = self.config(variant);
         let variant = variant.filter(|name| self.spec.config.variant.contains_key(*name));
         let mut decoder = Decoder {
@@ -68,53 +72,36 @@ impl Adapter {
             pointer::take(&mut file, &config.root)
         };
         let mut outside = file.as_object().cloned().unwrap_or_default();
-        let bare: Vec<&String> = config
-            .preamble
-            .keys()
-            .filter(|key| document.get(key.as_str()).is_none())
-            .collect();
+        let bare = absent_keys(&config.preamble, document);
         outside.retain(|key, value| config.preamble.get(key) != Some(value));
+        let is_list = matches!(config.shape, ConfigShape::List | ConfigShape::Single);
         match root {
-            Some(Value::Object(map))
-                if matches!(
-                    config.shape,
-                    Shape::Grouped | Shape::Flat | Shape::Scripts | Shape::Plugin
-                ) =>
-            {
+            Some(Value::Object(map)) if !is_list => {
                 for (key, value) in &map {
                     let is_event = !config.not_events.iter().any(|other| other == key)
                         && (value.is_object()
                             || value.as_array().is_some_and(|entries| !entries.is_empty()));
                     if is_event {
-                        decoder.event(key, value);
+                        decoder.decode_event(key, value);
                     } else if config.root.is_empty() {
                         outside.insert(key.clone(), value.clone());
                     } else {
-                        pointer::put(
-                            outside.entry("$root").or_insert(Value::Null),
-                            &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-                            value.clone(),
-                        );
+                        let inside = outside.entry("$root").or_insert(Value::Null);
+                        pointer::put(inside, &pointer::to_key(key), value.clone());
                     }
                 }
             }
-            Some(Value::Array(items)) if matches!(config.shape, Shape::List | Shape::Single) => {
+            Some(Value::Array(items)) if is_list => {
                 for (index, item) in items.iter().enumerate() {
-                    decoder.listed(item, index);
+                    decoder.decode_listed(item, index);
                 }
             }
-            Some(single @ Value::Object(_)) if config.shape == Shape::Single => {
-                decoder.listed(&single, 0);
+            Some(single @ Value::Object(_)) if config.shape == ConfigShape::Single => {
+                decoder.decode_listed(&single, 0);
             }
             Some(other) => {
-                decoder.find(
-                    None,
-                    "hooks",
-                    format!(
-                        "{} keeps its hooks in another form than this",
-                        self.spec.name
-                    ),
-                );
+                let message = format!("{} has its hooks in a different form", self.spec.name);
+                decoder.find(None, "hooks", message);
                 decoder.unread.push(json!({ "root": other }));
             }
             None => decoder.find(None, "hooks", "there are no hooks in this file".to_owned()),
@@ -125,125 +112,102 @@ impl Adapter {
 
 impl Decoder<'_> {
     fn find(&mut self, hook: Option<usize>, field: &str, message: String) {
-        self.findings.push(Finding {
+        self.findings.push(ConfigFinding {
             hook,
             field: field.to_owned(),
             message,
         });
     }
 
-    /// All entries of one event, with or without groups.
-    fn event(&mut self, event: &str, value: &Value) {
-        let single = [value.clone()];
-        let entries = value.as_array().map_or(single.as_slice(), Vec::as_slice);
+    /// Decodes all entries of one event, with or without groups.
+    fn decode_event(&mut self, event: &str, value: &Value) {
+        let list = value.as_array();
+        let entries = list.map_or(std::slice::from_ref(value), Vec::as_slice);
         let native = self.native_name(event);
         for (index, entry) in entries.iter().enumerate() {
             if self.is_foreign(&native) {
-                self.skip(
-                    event,
-                    index,
-                    entry,
-                    "is at an event that this agent does not have",
-                );
+                self.skip(event, index, entry, FOREIGN_EVENT);
                 continue;
             }
             let Some(map) = entry.as_object() else {
                 self.skip(event, index, entry, "is not an object");
                 continue;
             };
-            match map.get("hooks").and_then(Value::as_array) {
-                Some(handlers) => {
-                    if !handlers.iter().any(|handler| self.reads(handler)) {
-                        self.skip(event, index, entry, "has no handler with a canonical form");
-                        continue;
-                    }
-                    let mut joined = false;
-                    for (position, handler) in handlers.iter().enumerate() {
-                        match handler.as_object().filter(|_| self.reads(handler)) {
-                            Some(handler) => {
-                                self.entry(
-                                    &native,
-                                    Entry {
-                                        event,
-                                        index,
-                                        group: Some(map),
-                                        handler,
-                                        joined,
-                                    },
-                                );
-                                joined = true;
-                            }
-                            None => self.skip_handler(event, index, map, position, handler),
-                        }
-                    }
-                }
-                None => self.entry(
-                    &native,
-                    Entry {
-                        event,
-                        index,
-                        group: None,
-                        handler: map,
-                        joined: false,
-                    },
-                ),
+            let single = ConfigEntry {
+                event,
+                index,
+                group: None,
+                handler: map,
+                joined: false,
+            };
+            let Some(handlers) = map.get("hooks").and_then(Value::as_array) else {
+                self.decode_entry(&native, single);
+                continue;
+            };
+            if !handlers.iter().any(|handler| self.reads(handler)) {
+                self.skip(event, index, entry, "has no handler with a canonical form");
+                continue;
+            }
+            let mut joined = false;
+            for (position, handler) in handlers.iter().enumerate() {
+                let Some(handler) = handler.as_object().filter(|_| self.reads(handler)) else {
+                    self.skip_handler(event, index, map, position, handler);
+                    continue;
+                };
+                let grouped = ConfigEntry {
+                    group: Some(map),
+                    handler,
+                    joined,
+                    ..single
+                };
+                self.decode_entry(&native, grouped);
+                joined = true;
             }
         }
     }
 
-    /// One hook that says its own event.
-    fn listed(&mut self, item: &Value, index: usize) {
-        let at = self.config.event_at.as_deref().unwrap_or("/event");
-        let (Some(map), Some(event)) = (
-            item.as_object(),
-            pointer::get(item, at).and_then(Value::as_str),
-        ) else {
-            self.skip("", index, item, "does not say its event");
+    /// Decodes one hook that names its event.
+    fn decode_listed(&mut self, item: &Value, index: usize) {
+        let at = self.config.event_at();
+        let event = pointer::get(item, at).and_then(Value::as_str);
+        let (Value::Object(_), Some(event)) = (item, event) else {
+            self.skip("", index, item, "does not name its event");
             return;
         };
         let native = self.native_name(event);
         if self.is_foreign(&native) {
-            self.skip(
-                event,
-                index,
-                item,
-                "is at an event that this agent does not have",
-            );
+            self.skip(event, index, item, FOREIGN_EVENT);
             return;
         }
-        let mut handler = Value::Object(map.clone());
+        let mut handler = item.clone();
         pointer::take(&mut handler, at);
         if let Value::Object(handler) = &handler {
-            self.entry(
-                &native,
-                Entry {
-                    event,
-                    index,
-                    group: None,
-                    handler,
-                    joined: false,
-                },
-            );
+            let entry = ConfigEntry {
+                event,
+                index,
+                group: None,
+                handler,
+                joined: false,
+            };
+            self.decode_entry(&native, entry);
         }
     }
 
-    /// An unknown event by a canonical name would be taken for that one.
+    /// Whether an unknown event has the name of a canonical one, which it would be
+    /// mistaken for.
     fn is_foreign(&self, native: &str) -> bool {
-        self.adapter.event_by_native(native).is_none()
-            && anyhook_model::registry::event(native).is_some()
+        self.adapter.event_by_native(native).is_none() && registry::event(native).is_some()
     }
 
-    /// The main name of an event that a variant spells in its own way.
+    /// The main name of an event that a variant spells differently.
     fn native_name(&self, event: &str) -> String {
-        self.config
-            .event_names
-            .iter()
-            .find(|(_, spelled)| *spelled == event)
-            .map_or_else(|| event.to_owned(), |(native, _)| native.to_string())
+        let mut names = self.config.event_names.iter();
+        let native = names.find(|(_, spelled)| *spelled == event);
+        native.map_or(event, |(native, _)| native).to_owned()
     }
 
-    /// What a handler is, and whether it says so, where it can; `None` when it
-    /// is of a type that has no canonical form. A `null` is such a type.
+    /// The type of a handler, and whether the handler states it, where it can;
+    /// `None` for a type without a canonical form, such as `null`.
     fn kind(&self, handler: &Value) -> Option<(HandlerKind, Option<bool>)> {
         let spec = &self.config.handler;
         let Some(at) = &spec.type_at else {
@@ -270,15 +234,12 @@ impl Decoder<'_> {
         position: usize,
         handler: &Value,
     ) {
-        self.find(
-            None,
-            event,
-            format!(
-                "handler {} of entry {} of `{event}` has no canonical form; it is kept for this agent and converted for no other",
-                position + 1,
-                index + 1
-            ),
+        let message = format!(
+            "handler {} of entry {} of `{event}` has no canonical form; it is kept for this agent only",
+            position + 1,
+            index + 1
         );
+        self.find(None, event, message);
         self.unread.push(json!({
             "event": event, "index": index, "position": position, "handler": handler,
             "group": without_hooks(group),
@@ -286,30 +247,21 @@ impl Decoder<'_> {
     }
 
     fn skip(&mut self, event: &str, index: usize, entry: &Value, why: &str) {
-        self.find(
-            None,
-            event,
-            format!(
-                "entry {} of `{event}` {why}; it is kept for this agent and converted for no other",
-                index + 1
-            ),
-        );
+        let number = index + 1;
+        let message = format!("entry {number} of `{event}` {why}; it is kept for this agent only");
+        self.find(None, event, message);
         self.unread
             .push(json!({"event": event, "index": index, "entry": entry}));
     }
 
-    fn entry(&mut self, native: &str, entry: Entry<'_>) {
+    fn decode_entry(&mut self, native: &str, entry: ConfigEntry<'_>) {
         let adapter = self.adapter;
         let spec = adapter.event_by_native(native);
         let mut rest = Value::Object(entry.handler.clone());
         let Some((kind, typed)) = self.kind(&rest) else {
             let whole = entry.group.unwrap_or(entry.handler).clone();
-            self.skip(
-                entry.event,
-                entry.index,
-                &Value::Object(whole),
-                "has a handler type that has no canonical form",
-            );
+            let why = "has a handler type without a canonical form";
+            self.skip(entry.event, entry.index, &Value::Object(whole), why);
             return;
         };
         if let Some(at) = &self.config.handler.type_at {
@@ -318,51 +270,38 @@ impl Decoder<'_> {
         let mut data = Map::new();
         let written = self.config.handler.write_type || kind != HandlerKind::Command;
         if let Some(typed) = typed.filter(|typed| *typed != written) {
-            data.insert(kept::TYPED.into(), Value::Bool(typed));
+            data.insert(hook_keys::HAS_TYPE.into(), Value::Bool(typed));
         }
         let matcher = self.matcher(spec, &entry, &mut rest, &mut data);
-        let mut handler = Handler {
-            kind,
-            platform: Platform::default(),
-            ..Handler::default()
-        };
+        let mut handler = json!({ "type": kind });
         let mut name = None;
         self.fields(&mut handler, &mut name, &mut rest, &mut data);
-        if let Some(closed) = &self.config.handler.fail_closed
-            && pointer::get(&rest, &closed.at) == Some(&closed.value)
-        {
-            handler.timeout_action = Some(TimeoutAction::Block);
-        }
+        let handler: Handler = serde_json::from_value(handler).unwrap_or_default();
+        let closed = self.config.handler.fail_closed.as_ref();
+        let blocks =
+            closed.is_some_and(|closed| pointer::get(&rest, &closed.at) == Some(&closed.value));
         if let Some(group) = entry.group {
             self.group(group, entry.joined, &mut data);
         }
         let nested = entry.group.is_some();
-        if nested != (self.config.shape == Shape::Grouped)
-            && matches!(self.config.shape, Shape::Grouped | Shape::Flat)
+        if nested != (self.config.shape == ConfigShape::Grouped)
+            && matches!(self.config.shape, ConfigShape::Grouped | ConfigShape::Flat)
         {
-            data.insert(kept::NESTED.into(), Value::Bool(nested));
+            data.insert(hook_keys::HAS_GROUP.into(), Value::Bool(nested));
         }
         let constants = &self.config.handler.constants;
-        let bare: Vec<&String> = constants
-            .keys()
-            .filter(|key| rest.get(key.as_str()).is_none())
-            .collect();
+        let bare = absent_keys(constants, &rest);
         if !bare.is_empty() {
-            data.insert(kept::BARE.into(), json!(bare));
+            data.insert(hook_keys::ABSENT_CONSTANTS.into(), json!(bare));
         }
         if let Value::Object(rest) = &mut rest {
             rest.retain(|key, value| constants.get(key) != Some(value));
             data.append(rest);
         }
-        let canonical = spec
-            .and_then(|spec| spec.is.as_deref())
-            .or(spec.map(|spec| spec.native.as_ref()))
-            .unwrap_or(native);
-        if let Some(spec) = spec
-            && spec.is.is_some()
-            && !self.natural(spec)
-        {
-            data.insert(kept::EVENT.into(), json!(native));
+        let canonical = spec.map_or(native, |spec| spec.is.as_deref().unwrap_or(&spec.native));
+        // An unknown event is kept by name, so that it is written back.
+        if spec.is_none_or(|spec| spec.is.is_some() && !self.natural(spec)) {
+            data.insert(hook_keys::NATIVE_EVENT.into(), json!(native));
         }
         let mut provider_data = Map::new();
         if !data.is_empty() {
@@ -375,31 +314,39 @@ impl Decoder<'_> {
             handler,
             blocking: spec
                 .is_some_and(|spec| matches!(spec.blocking, Blocking::Prevent | Blocking::Retry)),
-            degradation: Map::new(),
-            capabilities: Vec::new(),
+            on_failure: blocks.then_some(OnFailure::Block),
             provider_data,
-            extra: Map::new(),
+            ..Hook::default()
         });
         self.natives.push(native.to_owned());
         if spec.is_none() {
             let position = self.hooks.len() - 1;
-            self.find(Some(position), "event", format!("`{native}` is an event of {} that is not known here; it is carried for this agent only", adapter.spec.name));
+            let agent = &adapter.spec.name;
+            let message = format!(
+                "`{native}` is an unknown event of {agent}; it is kept for this agent only"
+            );
+            self.find(Some(position), "event", message);
         }
     }
 
     /// Whether the canonical event is written as this native one.
-    fn natural(&self, spec: &Event) -> bool {
-        let generic = spec
-            .is
-            .as_deref()
-            .and_then(|canonical| self.adapter.event_for(canonical, None));
+    fn natural(&self, spec: &EventSpec) -> bool {
+        let canonical = spec.is.as_deref();
+        let known = canonical.and_then(registry::event);
+        let is_exclusive = known.is_some_and(|known| known.tier == Tier::Exclusive);
+        let written = canonical.into_iter();
+        let mut written = written.flat_map(|canonical| self.adapter.written_events(canonical));
+        if is_exclusive && written.nth(1).is_some() {
+            return false;
+        }
+        let generic = canonical.and_then(|canonical| self.adapter.event_for(canonical, None));
         !spec.read_only && generic.is_none_or(|generic| generic.native == spec.native)
     }
 
     fn matcher(
         &mut self,
-        spec: Option<&Event>,
-        entry: &Entry<'_>,
+        spec: Option<&EventSpec>,
+        entry: &ConfigEntry<'_>,
         rest: &mut Value,
         data: &mut Map<String, Value>,
     ) -> Option<Matcher> {
@@ -414,52 +361,50 @@ impl Decoder<'_> {
         if text.is_none() {
             self.matcherless.push(self.hooks.len());
         }
-        let split = spec
-            .filter(|spec| !spec.tools.is_empty())
-            .map(split::matcher);
+        let split = spec.filter(|spec| !spec.tools.is_empty());
+        let split = split.map(split::matcher);
         let Some(text) = text else { return split };
-        if self.config.matcher.list && text.is_array() && split.is_none() {
-            let about_tools = spec.is_none_or(|spec| spec.matcher == "tool");
-            let matcher = about_tools
-                .then(|| self.adapter.read_matcher_as(&self.config.matcher, &text))
-                .flatten();
-            data.insert(kept::MATCHER.into(), text);
+        let form = &self.config.matcher;
+        let about_tools = spec.is_none_or(|spec| spec.matcher == MatcherSubject::Tool);
+        if form.list && text.is_array() && split.is_none() {
+            let matcher = about_tools.then(|| self.adapter.read_matcher_as(form, &text));
+            let matcher = matcher.flatten();
+            data.insert(hook_keys::NATIVE_MATCHER.into(), text);
             return matcher;
         }
         let Some(written) = text.as_str() else {
-            data.insert(kept::MATCHER.into(), text);
+            data.insert(hook_keys::NATIVE_MATCHER.into(), text);
             return split;
         };
-        let any = self
-            .config
-            .matcher
-            .any_read
-            .iter()
-            .any(|any| any == written);
-        if any || written.is_empty() {
-            if self.config.matcher.any.as_deref() != Some(written) {
-                data.insert(kept::MATCHER.into(), text);
+        if written.is_empty() || form.any_read.iter().any(|any| any == written) {
+            if form.any.as_deref() != Some(written) {
+                data.insert(hook_keys::NATIVE_MATCHER.into(), text);
             }
             return split;
         }
-        if spec.is_some_and(|spec| spec.matcher != "tool") || split.is_some() {
-            data.insert(kept::MATCHER.into(), text);
+        if spec.is_some_and(|spec| spec.subject().is_some()) && split.is_none() {
+            let matcher = self.adapter.read_subject(form, written);
+            if self.adapter.translate_subject(form, &matcher).as_deref() != Some(written) {
+                data.insert(hook_keys::NATIVE_MATCHER.into(), text);
+            }
+            return Some(matcher);
+        }
+        if !about_tools || split.is_some() {
+            data.insert(hook_keys::NATIVE_MATCHER.into(), text);
             return split;
         }
-        let form = &self.config.matcher;
         let matcher = self.adapter.read_matcher_as(form, &text);
-        let again = matcher
-            .as_ref()
-            .map(|matcher| self.adapter.translate_as(form, matcher, Some(self.adapter)));
+        let again = matcher.as_ref();
+        let again = again.map(|it| self.adapter.translate_as(form, it, Some(self.adapter)));
         if again.and_then(|again| again.text).as_deref() != Some(written) {
-            data.insert(kept::MATCHER.into(), text);
+            data.insert(hook_keys::NATIVE_MATCHER.into(), text);
         }
         matcher
     }
 
     fn fields(
         &self,
-        handler: &mut Handler,
+        handler: &mut Value,
         name: &mut Option<String>,
         rest: &mut Value,
         data: &mut Map<String, Value>,
@@ -469,45 +414,30 @@ impl Decoder<'_> {
             if seen.contains(&field.to.as_ref()) {
                 continue;
             }
-            let Some(native) = pointer::get(rest, &field.at) else {
+            let Some((native, value)) = pointer::get(rest, &field.at)
+                .and_then(|native| Some((native, field.codec.get(native)?)))
+            else {
                 continue;
             };
-            let Some(value) = field.codec.get(native) else {
-                continue;
-            };
-            if !field.codec.is_exact(native, &value) && field.to != "timeout" {
-                continue;
-            }
             let exact = field.codec.is_exact(native, &value);
-            if !set_handler_field(handler, name, &field.to, &value) {
+            if (!exact && field.to != "timeout")
+                || !set_canonical_field(handler, name, &field.to, &value)
+            {
                 continue;
             }
             seen.push(&field.to);
-            let first = self
-                .config
-                .handler
-                .fields
-                .iter()
-                .find(|other| other.to == field.to);
+            let mut fields = self.config.handler.fields.iter();
+            let first = fields.find(|other| other.to == field.to);
             if exact {
                 pointer::take(rest, &field.at);
-                if first.is_some_and(|first| first.at != field.at) {
-                    pointer::put(
-                        data.entry(kept::SPELLED).or_insert(Value::Null),
-                        &format!("/{}", field.to),
-                        json!(field.at),
-                    );
+                if field.read_only || first.is_some_and(|first| first.at != field.at) {
+                    let spelled = data.entry(hook_keys::SECOND_POINTERS);
+                    let spelled = spelled.or_insert(Value::Null);
+                    pointer::put(spelled, &format!("/{}", field.to), json!(field.at));
                 }
             }
         }
-        if *name
-            == self
-                .config
-                .handler
-                .unnamed
-                .as_ref()
-                .map(ToString::to_string)
-        {
+        if name.as_deref() == self.config.handler.unnamed.as_deref() {
             *name = None;
         }
     }
@@ -518,9 +448,9 @@ impl Decoder<'_> {
             pointer::take(&mut rest, &self.config.matcher.at);
         }
         if joined {
-            data.insert(kept::JOINED.into(), Value::Bool(true));
+            data.insert(hook_keys::JOINS_PREVIOUS.into(), Value::Bool(true));
         } else if rest.as_object().is_some_and(|rest| !rest.is_empty()) {
-            data.insert(kept::GROUP.into(), rest);
+            data.insert(hook_keys::GROUP_KEYS.into(), rest);
         }
     }
 
@@ -529,29 +459,27 @@ impl Decoder<'_> {
         outside: Map<String, Value>,
         bare: &[&String],
         variant: Option<&str>,
-    ) -> ConfigDecoded {
+    ) -> DecodedConfig {
         let hooks = split::merge(self.adapter, self.hooks, &self.natives);
         let mut own = Map::new();
         if !outside.is_empty() {
-            own.insert(kept_file::FILE.into(), Value::Object(outside));
+            own.insert(file_keys::OTHER_SETTINGS.into(), Value::Object(outside));
         }
         if !self.unread.is_empty() {
-            own.insert(kept_file::UNREAD.into(), Value::Array(self.unread));
+            own.insert(file_keys::UNREAD_ENTRIES.into(), Value::Array(self.unread));
         }
         if let Some(variant) = variant {
-            own.insert(kept_file::VARIANT.into(), json!(variant));
+            own.insert(file_keys::VARIANT.into(), json!(variant));
         }
         if !bare.is_empty() {
-            own.insert(kept_file::BARE.into(), json!(bare));
+            own.insert(file_keys::ABSENT_PREAMBLE.into(), json!(bare));
         }
         let mut extra = Map::new();
         if !own.is_empty() {
-            extra.insert(
-                MANIFEST_PROVIDER_DATA.into(),
-                json!({ self.adapter.spec.id.as_ref(): own }),
-            );
+            let own = json!({ self.adapter.spec.id.as_ref(): own });
+            extra.insert(MANIFEST_PROVIDER_DATA.into(), own);
         }
-        ConfigDecoded {
+        DecodedConfig {
             manifest: Manifest {
                 spec: SPEC.to_owned(),
                 hooks,
@@ -563,11 +491,16 @@ impl Decoder<'_> {
     }
 }
 
-/// What a group says of all its handlers.
+/// The keys of a group that apply to all its handlers.
 fn without_hooks(group: &Map<String, Value>) -> Value {
-    let rest = group.iter().filter(|(key, _)| *key != "hooks");
-    Value::Object(
-        rest.map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    )
+    let mut rest = group.clone();
+    rest.shift_remove("hooks");
+    Value::Object(rest)
+}
+
+/// The expected keys that a native object lacks.
+fn absent_keys<'a>(expected: &'a Map<String, Value>, native: &Value) -> Vec<&'a String> {
+    let keys = expected.keys();
+    keys.filter(|key| native.get(key.as_str()).is_none())
+        .collect()
 }

@@ -1,13 +1,13 @@
-//! Canonical hooks → agent's config.
+//! Encodes canonical hooks to an agent's config.
 //!
-//! What goes where was decided before (see `Placement`); this only writes it
-//! in the agent's shape, and never reorders.
+//! Each `Placement` already has its event and matcher; this only writes them in
+//! the agent's shape, and never reorders.
 
 use anyhook_model::{Handler, Manifest};
 use serde_json::{Map, Value, json};
 
-use super::{MANIFEST_PROVIDER_DATA, handler_field, kept, kept_file};
-use crate::spec::{Config, Field, Shape};
+use super::{MANIFEST_PROVIDER_DATA, canonical_field, file_keys, hook_keys};
+use crate::spec::{Config, ConfigShape};
 use crate::{Adapter, pointer};
 
 /// One entry that is to be written.
@@ -29,12 +29,15 @@ pub struct Placement {
 impl Adapter {
     /// The variant of this agent's file from which a manifest was read.
     pub fn kept_variant<'a>(&self, manifest: &'a Manifest) -> Option<&'a str> {
-        manifest
-            .extra
-            .get(MANIFEST_PROVIDER_DATA)?
-            .get(self.spec.id.as_ref())?
-            .get(kept_file::VARIANT)?
+        self.kept_file_data(manifest)?
+            .get(file_keys::VARIANT)?
             .as_str()
+    }
+
+    /// What a manifest kept of this agent's own file.
+    fn kept_file_data<'a>(&self, manifest: &'a Manifest) -> Option<&'a Value> {
+        let data = manifest.extra.get(MANIFEST_PROVIDER_DATA)?;
+        data.get(self.spec.id.as_ref())
     }
 
     /// A document with these hooks and nothing else, but for what the manifest
@@ -46,55 +49,33 @@ impl Adapter {
         variant: Option<&str>,
     ) -> Value {
         let config = self.config(variant);
-        let mut root = match config.shape {
-            Shape::List => Value::Array(
-                placements
-                    .iter()
-                    .map(|placement| listed(config, placement))
-                    .collect(),
-            ),
-            // One file holds one hook: several are several files.
-            Shape::Single => match placements {
-                [one] => listed(config, one),
-                _ => Value::Array(
-                    placements
-                        .iter()
-                        .map(|placement| listed(config, placement))
-                        .collect(),
-                ),
-            },
+        let mut root = match (config.shape, placements) {
+            // One file has one hook: several hooks are several files.
+            (ConfigShape::Single, [one]) => listed(config, one),
+            (ConfigShape::List | ConfigShape::Single, several) => {
+                let entries = several.iter().map(|placement| listed(config, placement));
+                Value::Array(entries.collect())
+            }
             _ => event_map(config, placements),
         };
-        let own = manifest
-            .extra
-            .get(MANIFEST_PROVIDER_DATA)
-            .and_then(|data| data.get(self.spec.id.as_ref()))
-            .filter(|_| self.kept_variant(manifest) == variant)
-            .cloned()
-            .unwrap_or_default();
-        for entry in own
-            .get(kept_file::UNREAD)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        let own = self.kept_file_data(manifest);
+        let own = own.filter(|_| self.kept_variant(manifest) == variant);
+        let own = own.unwrap_or(&Value::Null);
+        let kept_list = |key| own.get(key).and_then(Value::as_array).into_iter().flatten();
+        for entry in kept_list(file_keys::UNREAD_ENTRIES) {
             put_unread(config, &mut root, entry);
         }
         let mut preamble = config.preamble.clone();
-        for key in own
-            .get(kept_file::BARE)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
+        for key in kept_list(file_keys::ABSENT_PREAMBLE) {
             preamble.shift_remove(key.as_str().unwrap_or_default());
         }
         let mut document = Value::Object(preamble);
-        let mut outside = own.get(kept_file::FILE).cloned().unwrap_or_default();
+        let outside = own.get(file_keys::OTHER_SETTINGS);
+        let mut outside = outside.cloned().unwrap_or_default();
         if let (Some(Value::Object(inside)), Value::Object(root)) =
             (pointer::take(&mut outside, "/$root"), &mut root)
         {
-            // What the hooks say stands: an event that was empty may have some now.
+            // Hooks take precedence: an event that was empty may have some now.
             for (key, value) in inside {
                 root.entry(key).or_insert(value);
             }
@@ -103,14 +84,10 @@ impl Adapter {
             pointer::overlay(&mut document, &outside);
         }
         if config.root.is_empty() {
-            if let (Value::Object(map), Value::Object(_)) = (document, &root) {
-                let mut whole = Value::Object(map);
-                pointer::overlay(&mut whole, &root);
-                return whole;
-            }
-            return root;
+            pointer::overlay(&mut document, &root);
+        } else {
+            pointer::put(&mut document, &config.root, root);
         }
-        pointer::put(&mut document, &config.root, root);
         document
     }
 }
@@ -118,16 +95,13 @@ impl Adapter {
 fn event_map(config: &Config, placements: &[Placement]) -> Value {
     let mut map: Map<String, Value> = Map::new();
     for placement in placements {
-        let spelled = config
-            .event_names
-            .get(placement.native_event.as_str())
-            .map_or(placement.native_event.as_str(), AsRef::as_ref);
+        let spelled = config.spelled_event(&placement.native_event);
         let nested = placement
             .data
-            .get(kept::NESTED)
-            .and_then(Value::as_bool)
-            .unwrap_or(config.shape == Shape::Grouped);
-        let joined = placement.data.get(kept::JOINED) == Some(&Value::Bool(true));
+            .get(hook_keys::HAS_GROUP)
+            .and_then(Value::as_bool);
+        let nested = nested.unwrap_or(config.shape == ConfigShape::Grouped);
+        let joined = placement.data.get(hook_keys::JOINS_PREVIOUS) == Some(&Value::Bool(true));
         let list = map.entry(spelled).or_insert_with(|| json!([]));
         let Value::Array(list) = list else { continue };
         let mut handler = handler_entry(config, placement);
@@ -141,7 +115,7 @@ fn event_map(config: &Config, placements: &[Placement]) -> Value {
         let at = config.matcher.at.as_ref();
         let before = list
             .last_mut()
-            // Both may have been edited since they stood in one group.
+            // Either may have been edited since they were in one group.
             .filter(|before| {
                 joined && (at.is_empty() || pointer::get(before, at) == pointer::get(&group, at))
             })
@@ -151,7 +125,7 @@ fn event_map(config: &Config, placements: &[Placement]) -> Value {
             hooks.push(handler);
             continue;
         }
-        if let Some(extra) = placement.data.get(kept::GROUP) {
+        if let Some(extra) = placement.data.get(hook_keys::GROUP_KEYS) {
             pointer::overlay(&mut group, extra);
         }
         pointer::put(&mut group, "/hooks", json!([handler]));
@@ -160,7 +134,7 @@ fn event_map(config: &Config, placements: &[Placement]) -> Value {
     Value::Object(map)
 }
 
-/// An entry that could not be read goes back to where it stood.
+/// Puts an entry that could not be decoded back in its place.
 fn put_unread(config: &Config, root: &mut Value, unread: &Value) {
     if let Some(whole) = unread.get("root") {
         *root = whole.clone();
@@ -172,22 +146,16 @@ fn put_unread(config: &Config, root: &mut Value, unread: &Value) {
         return;
     };
     let list = match root {
-        Value::Array(list) => list,
-        Value::Object(map) => match map.entry(event).or_insert_with(|| json!([])) {
-            Value::Array(list) => list,
-            _ => return,
-        },
-        _ => return,
+        Value::Object(map) => map.entry(event).or_insert_with(|| json!([])),
+        other => other,
     };
+    let Value::Array(list) = list else { return };
     if let Some(entry) = unread.get("entry") {
         list.insert(index.min(list.len()), entry.clone());
         return;
     }
-    let (Some(position), Some(handler), Some(group)) = (
-        number("position"),
-        unread.get("handler"),
-        unread.get("group"),
-    ) else {
+    let (handler, group) = (unread.get("handler"), unread.get("group"));
+    let (Some(position), Some(handler), Some(group)) = (number("position"), handler, group) else {
         return;
     };
     let at = config.matcher.at.as_ref();
@@ -211,7 +179,7 @@ fn put_matcher(config: &Config, placement: &Placement, entry: &mut Value, groupe
     if at.is_empty() {
         return;
     }
-    if let Some(written) = placement.data.get(kept::MATCHER) {
+    if let Some(written) = placement.data.get(hook_keys::NATIVE_MATCHER) {
         pointer::put(entry, at, written.clone());
         return;
     }
@@ -229,19 +197,12 @@ fn put_matcher(config: &Config, placement: &Placement, entry: &mut Value, groupe
 /// An entry of a list: event, matcher and handler in one object.
 fn listed(config: &Config, placement: &Placement) -> Value {
     let mut entry = Value::Object(Map::new());
-    let spelled = config
-        .event_names
-        .get(placement.native_event.as_str())
-        .map_or(placement.native_event.as_str(), AsRef::as_ref);
+    let spelled = config.spelled_event(&placement.native_event);
     let handler = handler_entry(config, placement);
     if let Some(name) = handler.get("name") {
         pointer::put(&mut entry, "/name", name.clone());
     }
-    pointer::put(
-        &mut entry,
-        config.event_at.as_deref().unwrap_or("/event"),
-        json!(spelled),
-    );
+    pointer::put(&mut entry, config.event_at(), json!(spelled));
     put_matcher(config, placement, &mut entry, false);
     pointer::overlay(&mut entry, &handler);
     entry
@@ -253,32 +214,30 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
     let kind = placement.handler.kind.as_str();
     let typed = placement
         .data
-        .get(kept::TYPED)
-        .and_then(Value::as_bool)
-        .unwrap_or(spec.write_type)
-        || kind != "command";
+        .get(hook_keys::HAS_TYPE)
+        .and_then(Value::as_bool);
+    let typed = typed.unwrap_or(spec.write_type) || kind != "command";
     if let (Some(at), Some(native)) = (&spec.type_at, spec.types.get(kind))
         && typed
     {
         pointer::put(&mut entry, at, json!(native));
     }
-    let bare = placement.data.get(kept::BARE).and_then(Value::as_array);
+    let bare = placement.data.get(hook_keys::ABSENT_CONSTANTS);
+    let bare = bare
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
     for (key, value) in &spec.constants {
-        if bare.is_some_and(|bare| bare.iter().any(|one| one == key))
-            || placement.data.contains_key(key)
-        {
-            continue;
+        if !bare.iter().any(|one| one == key) && !placement.data.contains_key(key) {
+            pointer::put(&mut entry, &format!("/{key}"), value.clone());
         }
-        pointer::put(&mut entry, &format!("/{key}"), value.clone());
     }
+    let handler = serde_json::to_value(&placement.handler).unwrap_or_default();
+    let name = placement.name.as_deref();
     let mut written: Vec<&str> = Vec::new();
     for field in &spec.fields {
         let to = field.to.as_ref();
-        let spelled = placement
-            .data
-            .get(kept::SPELLED)
-            .and_then(|map| map.get(to))
-            .and_then(Value::as_str);
+        let spelled = placement.data.get(hook_keys::SECOND_POINTERS);
+        let spelled = spelled.and_then(|map| map.get(to)?.as_str());
         let chosen = match spelled {
             Some(at) => field.at == at,
             None => !field.read_only,
@@ -286,49 +245,42 @@ fn handler_entry(config: &Config, placement: &Placement) -> Value {
         if !chosen || written.contains(&to) {
             continue;
         }
-        if let Some(native) = native_field(config, field, placement) {
+        let name = name.or(spec.unnamed.as_deref());
+        if let Some(native) =
+            canonical_field(&handler, name, to).and_then(|value| field.codec.put(&value))
+        {
             pointer::put(&mut entry, &field.at, native);
             written.push(to);
         }
     }
-    for (key, value) in placement
-        .data
-        .iter()
-        .filter(|(key, _)| !key.starts_with('$'))
-    {
-        // What the hook says itself is not changed by data for one agent.
+    let native_keys = placement.data.iter();
+    for (key, value) in native_keys.filter(|(key, _)| !key.starts_with('$')) {
+        // Data for one agent does not override the hook's own fields.
         let mut value = value.clone();
-        if let Some(said) = entry.get(key)
-            && !same_field(config, placement, key, &value)
+        if let Some(written) = entry.get(key)
+            && !same_field(config, &handler, name, key, &value)
         {
-            pointer::overlay(&mut value, said);
+            pointer::overlay(&mut value, written);
         }
-        pointer::put(
-            &mut entry,
-            &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-            value,
-        );
+        pointer::put(&mut entry, &pointer::to_key(key), value);
     }
     entry
 }
 
-fn native_field(config: &Config, field: &Field, placement: &Placement) -> Option<Value> {
-    let name = placement
-        .name
-        .as_deref()
-        .or(config.handler.unnamed.as_deref());
-    let value = handler_field(&placement.handler, name, &field.to)?;
-    field.codec.put(&value)
-}
-
-/// Whether a native key's value says what the hook says, in another spelling
+/// Whether a native key's value equals the hook's field, in another spelling
 /// (`30000` where the agent takes large numbers for milliseconds).
-fn same_field(config: &Config, placement: &Placement, key: &str, value: &Value) -> bool {
+fn same_field(
+    config: &Config,
+    handler: &Value,
+    name: Option<&str>,
+    key: &str,
+    value: &Value,
+) -> bool {
     config.handler.fields.iter().any(|field| {
         field.at.strip_prefix('/') == Some(key)
-            && field.codec.get(value).is_some_and(|read| {
-                Some(read)
-                    == handler_field(&placement.handler, placement.name.as_deref(), &field.to)
-            })
+            && field
+                .codec
+                .get(value)
+                .is_some_and(|read| Some(read) == canonical_field(handler, name, &field.to))
     })
 }

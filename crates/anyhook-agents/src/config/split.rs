@@ -1,33 +1,21 @@
 //! Agents that have one event for each class of tool: one canonical hook is
-//! written to several events, and becomes one hook again when it is read.
+//! written at several events, and becomes one hook again when it is decoded.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use anyhook_model::{Hook, Matcher};
 
-use super::kept;
+use super::hook_keys;
 use crate::Adapter;
-use crate::matchers::ANY_SERVER;
-use crate::spec::Event;
+use crate::matchers::{alternatives, tool_matcher};
+use crate::spec::EventSpec;
 
-/// The canonical matcher that a split event stands for.
-pub(super) fn matcher(event: &Event) -> Matcher {
-    let mut items: Vec<Matcher> = event
-        .tools
-        .iter()
-        .map(|tool| {
-            if tool == "mcp" {
-                Matcher::mcp(ANY_SERVER, None)
-            } else {
-                Matcher::Name(tool.to_string())
-            }
-        })
-        .collect();
-    if items.len() == 1 {
-        items.remove(0)
-    } else {
-        Matcher::Any(items)
+/// The canonical matcher that a split event implies.
+pub(super) fn matcher(event: &EventSpec) -> Matcher {
+    match event.tools.as_slice() {
+        [one] => tool_matcher(one),
+        tools => Matcher::Any(tools.iter().map(|tool| tool_matcher(tool)).collect()),
     }
 }
 
@@ -40,7 +28,7 @@ pub(super) fn merge(adapter: &Adapter, hooks: Vec<Hook>, natives: &[String]) -> 
     }
     let groups = group(&hooks, natives, &splits);
     let Some(order) = order(&groups, natives) else {
-        // Two hooks stand in one order here and in the other there.
+        // Two events have the same two hooks in opposite order.
         return hooks;
     };
     let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -50,11 +38,8 @@ pub(super) fn merge(adapter: &Adapter, hooks: Vec<Hook>, natives: &[String]) -> 
     let mut hooks: Vec<Option<Hook>> = hooks.into_iter().map(Some).collect();
     let mut merged = Vec::with_capacity(order.len());
     for group in order {
-        let mut parts = members
-            .remove(&group)
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(|at| hooks.get_mut(at)?.take());
+        let parts = members.remove(&group).unwrap_or_default().into_iter();
+        let mut parts = parts.filter_map(|at| hooks.get_mut(at)?.take());
         let Some(mut hook) = parts.next() else {
             continue;
         };
@@ -70,17 +55,9 @@ pub(super) fn merge(adapter: &Adapter, hooks: Vec<Hook>, natives: &[String]) -> 
 }
 
 fn is_split(adapter: &Adapter, hook: &Hook) -> bool {
-    let own_event = hook
-        .provider_data
-        .get(adapter.spec.id.as_ref())
-        .and_then(|data| data.get(kept::EVENT))
-        .is_some();
-    let mut events = adapter
-        .spec
-        .events
-        .iter()
-        .filter(|event| event.is.as_deref() == Some(hook.event.as_str()))
-        .peekable();
+    let own_data = hook.provider_data.get(adapter.spec.id.as_ref());
+    let own_event = own_data.is_some_and(|data| data.get(hook_keys::NATIVE_EVENT).is_some());
+    let mut events = adapter.events_of(&hook.event).peekable();
     let any = events.peek().is_some();
     !own_event && any && events.all(|event| event.read_only || !event.tools.is_empty())
 }
@@ -119,11 +96,8 @@ fn order(groups: &[usize], natives: &[String]) -> Option<Vec<usize>> {
             *waits.entry(*group).or_default() += 1;
         }
     }
-    let mut ready: BinaryHeap<Reverse<usize>> = waits
-        .iter()
-        .filter(|(_, waits)| **waits == 0)
-        .map(|(group, _)| Reverse(*group))
-        .collect();
+    let ready = waits.iter().filter(|(_, waits)| **waits == 0);
+    let mut ready: BinaryHeap<_> = ready.map(|(group, _)| Reverse(*group)).collect();
     let mut order = Vec::with_capacity(waits.len());
     while let Some(Reverse(group)) = ready.pop() {
         order.push(group);
@@ -139,33 +113,19 @@ fn order(groups: &[usize], natives: &[String]) -> Option<Vec<usize>> {
     (order.len() == waits.len()).then_some(order)
 }
 
-/// Whether a hook stands at all the events that its canonical one is split into.
+/// Whether a hook is at all the events that its canonical one is split into.
 fn covers_all(adapter: &Adapter, hook: &Hook) -> bool {
-    let Some(has) = hook.matcher.as_ref().map(atoms) else {
+    let Some(matched) = hook.matcher.as_ref().map(alternatives) else {
         return false;
     };
     adapter
-        .spec
-        .events
-        .iter()
-        .filter(|event| {
-            event.is.as_deref() == Some(hook.event.as_str())
-                && !event.tools.is_empty()
-                && !event.read_only
-        })
-        .flat_map(|event| atoms(&matcher(event)))
-        .all(|one| has.contains(&one))
-}
-
-fn atoms(matcher: &Matcher) -> Vec<Matcher> {
-    match matcher {
-        Matcher::Any(items) => items.clone(),
-        one => vec![one.clone()],
-    }
+        .written_events(&hook.event)
+        .flat_map(|event| &event.tools)
+        .all(|tool| matched.contains(&&tool_matcher(tool)))
 }
 
 fn union(left: Option<Matcher>, right: Option<Matcher>) -> Option<Matcher> {
-    let mut items = atoms(&left?);
-    items.extend(atoms(&right?));
-    Some(Matcher::Any(items))
+    let (left, right) = (left?, right?);
+    let both = alternatives(&left).into_iter().chain(alternatives(&right));
+    Some(Matcher::Any(both.cloned().collect()))
 }

@@ -1,8 +1,8 @@
-//! How an agent's hooks are written down: its files, their shape, the fields of
-//! a handler.
+//! An agent's config files: their paths, their shape, the fields of a handler.
 
 use std::collections::BTreeMap;
 
+use anyhook_model::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -18,40 +18,31 @@ pub enum Scope {
     Plugin,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FileFormat {
-    Json,
-    Jsonc,
-    Toml,
-    Yaml,
-    /// A folder with one file per event or hook.
-    Folder,
-    /// A generated program.
-    Plugin,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
     pub scope: Scope,
     /// Relative to the project, or with `~/`. `*` stands for any name.
     pub path: Str,
-    pub format: FileFormat,
-    /// A variable that replaces the first folder of `path` (`CODEX_HOME` for `~/.codex`).
-    #[serde(default)]
+    /// Given unless the shape is a folder of scripts or a generated program.
+    pub format: Option<Format>,
+    /// A variable that replaces the first folder of `path` (`CODEX_HOME` for `~/.codex`),
+    /// with the folder below it where the agent has one (`GEMINI_CLI_HOME/.gemini`).
     pub home_env: Option<Str>,
-    /// Name of the variant of `[config]` that this file has, when not the main one.
-    #[serde(default)]
+    /// Name of the variant of `[config]` that this file has, if not the main one.
     pub variant: Option<Str>,
     /// The file that is written for this scope.
     #[serde(default)]
     pub write: bool,
+    /// The agent reads it only in the folder that it is started in, not in the
+    /// project that this folder belongs to.
+    #[serde(default)]
+    pub start_folder_only: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Shape {
+pub enum ConfigShape {
     /// event → [{matcher, hooks: [handler]}]
     #[default]
     Grouped,
@@ -68,32 +59,23 @@ pub enum Shape {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
-    #[serde(default)]
-    pub shape: Shape,
+    pub shape: ConfigShape,
     /// JSON pointer to the event map or hook list.
-    #[serde(default)]
     pub root: Str,
-    /// What a fresh file begins with.
-    #[serde(default)]
+    /// What a new file begins with.
     #[serde(with = "as_json")]
     pub preamble: Map<String, Value>,
-    /// In a list: where the event's name stands.
-    #[serde(default)]
+    /// In a list: pointer to the event's name.
     pub event_at: Option<Str>,
-    #[serde(default)]
     pub matcher: MatcherSpec,
-    #[serde(default)]
     pub handler: HandlerSpec,
-    /// Keys of the root object that are not events, though they stand among them.
-    #[serde(default)]
+    /// Keys next to the events that are not events.
     pub not_events: Vec<Str>,
-    /// Other file shapes of the same agent, by name. Each is whole.
-    #[serde(default)]
+    /// Other file shapes of the same agent, by name. Each is complete.
     pub variant: BTreeMap<Str, Config>,
     /// Event names of this variant where they differ: native → this variant's.
-    #[serde(default)]
     pub event_names: BTreeMap<Str, Str>,
 }
 
@@ -114,70 +96,56 @@ pub enum MatcherSyntax {
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct MatcherSpec {
-    #[serde(default)]
     pub syntax: MatcherSyntax,
     /// JSON pointer in the group, entry or hook.
-    #[serde(default)]
     pub at: Str,
-    /// What stands for "everything"; absent: the key is left out.
-    #[serde(default)]
+    /// The matcher for "everything"; absent: the key is left out.
     pub any: Option<Str>,
     /// Spellings that mean "everything" when read.
-    #[serde(default)]
     pub any_read: Vec<Str>,
     /// The matcher is an array of names.
-    #[serde(default)]
     pub list: bool,
     /// Canonical tool (`mcp` for any MCP tool) → the class of tools that the
-    /// matcher names in its place. Absent: tools have names of their own.
-    #[serde(default)]
+    /// matcher names instead. Empty: matchers name tools.
     pub classes: BTreeMap<Str, Str>,
+    /// At an event that is not about a tool, a matcher is one exact name.
+    pub exact_subject: bool,
     /// Characters besides letters, digits, `_` and `|` that an exact list may have.
-    #[serde(default)]
     pub list_chars: Str,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct HandlerSpec {
-    /// Where the type stands; absent: entries have no type.
-    #[serde(default)]
+    /// Pointer to the type; absent: entries have no type.
     pub type_at: Option<Str>,
     /// Canonical handler type → native type.
-    #[serde(default)]
     pub types: BTreeMap<Str, Str>,
-    /// Native events for which a type is allowed, when not for all.
-    #[serde(default)]
+    /// Native events for which a type is allowed, if not for all.
     pub type_events: BTreeMap<Str, Vec<Str>>,
-    /// The type is written even when it is `command`.
-    #[serde(default)]
+    /// Formats besides the agent's own in which its handlers can be called.
+    pub dialects: Vec<Str>,
+    /// The type is written even if it is `command`.
     pub write_type: bool,
-    #[serde(default, rename = "field")]
-    pub fields: Vec<Field>,
-    /// Seconds after which the agent ends a handler that does not say.
-    #[serde(default)]
+    #[serde(rename = "field")]
+    pub fields: Vec<HandlerField>,
+    /// Seconds after which the agent ends a handler without a timeout.
     pub default_timeout: Option<f64>,
     /// The longest timeout that the agent accepts, in seconds.
-    #[serde(default)]
     pub max_timeout: Option<f64>,
-    /// The name of an entry whose hook has none, where the agent wants one.
-    #[serde(default)]
+    /// The name of an entry whose hook has none, if the agent requires one.
     pub unnamed: Option<Str>,
-    /// How an entry says that its own failure blocks: key and value.
-    #[serde(default)]
+    /// The key and value by which the failure of an entry blocks.
     pub fail_closed: Option<FailClosed>,
     /// Native keys that are fixed for each entry.
-    #[serde(default)]
     #[serde(with = "as_json")]
     pub constants: Map<String, Value>,
-    /// Keys that decoding may keep under `provider_data` and encoding write
-    /// back. Absent: any. Present: an agent that voids the file for others.
-    #[serde(default)]
+    /// Keys that decoding may keep under `provider_data` and encoding may write
+    /// back, for agents that reject a file with others. Absent: any.
     pub known_keys: Option<Vec<Str>>,
-    /// Native key → what its value must be, where another voids the file.
-    #[serde(default)]
+    /// Native key → kind of its value, if the agent rejects a file with another.
     pub kinds: BTreeMap<Str, ValueKind>,
 }
 
@@ -207,17 +175,17 @@ pub struct FailClosed {
     pub value: Value,
 }
 
-/// One row of a handler: a canonical field and its native place.
+/// One row of a handler: a canonical field and its native pointer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Field {
+pub struct HandlerField {
     /// `command`, `timeout`, `env`, `platform.windows`, `name`, ...
     pub to: Str,
     /// JSON pointer in the handler.
     pub at: Str,
     #[serde(default, rename = "as")]
     pub codec: Codec,
-    /// Read, never written: an older or second spelling.
+    /// Read but never written: an older or second spelling.
     #[serde(default)]
     pub read_only: bool,
 }

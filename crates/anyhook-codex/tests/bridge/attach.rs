@@ -2,19 +2,18 @@
 
 use anyhook_codex::AttachOptions;
 use anyhook_model::HookResponse;
+use anyhook_testkit::codex::{Line, TempFolder, Transcript, expected_answer, is_request};
+use anyhook_testkit::wait_for;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::answers::expected_answer;
 use crate::hooks::Script;
-use crate::kit::{Scratch, until};
 use crate::replay::{check_events, heard, minds};
 use crate::socket::{Attached, Listener, options, run};
-use crate::transcript::{Line, Transcript, is_request};
 use crate::trial;
 
 async fn replay(transcript: Transcript, mind: &'static str, response: HookResponse, unix: bool) {
-    let scratch = Scratch::new();
+    let scratch = TempFolder::new();
     let (listener, endpoint) = if unix {
         Listener::unix(scratch.path("app.sock"))
     } else {
@@ -25,7 +24,7 @@ async fn replay(transcript: Transcript, mind: &'static str, response: HookRespon
         log: Some(scratch.path("events")),
         ..Script::default()
     };
-    // With `ask` nobody else is there, with `nothing` somebody is.
+    // With `ask` there is no other client, with `nothing` there is one.
     let answer_all = mind == "ask";
     let attached = Attached::start(
         AttachOptions {
@@ -65,7 +64,7 @@ async fn replay(transcript: Transcript, mind: &'static str, response: HookRespon
         if let Some(expected) = expected {
             assert_eq!(client.get().await, expected);
         } else {
-            // Somebody else answers.
+            // Another client answers.
             let resolved = json!({"threadId": "t", "requestId": message["id"]});
             client
                 .say(&json!({"method": "serverRequest/resolved", "params": resolved}))
@@ -79,7 +78,7 @@ async fn replay(transcript: Transcript, mind: &'static str, response: HookRespon
         .await;
     let log = scratch.path("events");
     let ended = tokio::task::spawn_blocking(move || {
-        until("the last request to be heard", || {
+        wait_for("the last request to be heard", || {
             std::fs::read_to_string(&log)
                 .unwrap_or_default()
                 .contains(r#""tool_call_id":"end""#)
@@ -98,7 +97,7 @@ async fn replay(transcript: Transcript, mind: &'static str, response: HookRespon
     check_events(&transcript.name, &events);
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for transcript in Transcript::all() {
         for (at, (mind, response, _)) in minds().into_iter().enumerate() {

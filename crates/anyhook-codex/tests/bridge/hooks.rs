@@ -1,4 +1,4 @@
-//! Hooks that do as a script says, and write down what they heard.
+//! Hooks that follow a script and log the events that they get.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use anyhook_codex::{Decide, Ruling};
 use anyhook_model::{HookEvent, HookResponse};
+use anyhook_testkit::codex::ProxyProcess;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kit::Proxied;
-
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Script {
+pub(crate) struct Script {
     #[serde(default)]
     pub idle: bool,
     /// The response to whatever can be answered.
@@ -29,7 +28,7 @@ pub struct Script {
     /// Answers by tool call id, before `response`.
     #[serde(default)]
     pub by_call: std::collections::BTreeMap<String, HookResponse>,
-    /// Where it goes what the server was told, by tool call id.
+    /// The file for the answers to the server, by tool call id.
     #[serde(default)]
     pub answers: Option<PathBuf>,
     /// Made when the bridge gives the hooks up.
@@ -82,18 +81,16 @@ fn append(path: &Path, line: &str) {
     file.unwrap().write_all(line.as_bytes()).unwrap();
 }
 
-impl Proxied {
-    /// A proxy with these hooks before a server that this binary plays.
-    pub fn start(script: &Script, hold_ms: Option<u64>, server: &[&str]) -> Self {
-        let me = std::env::current_exe().unwrap();
-        let mut command = Command::new(&me);
-        command
-            .args(["play", "proxy", &serde_json::to_string(script).unwrap()])
-            .arg(hold_ms.map_or_else(|| "-".into(), |ms| ms.to_string()))
-            .arg("--")
-            .arg(&me)
-            .arg("play")
-            .args(server);
-        Self::spawn(&mut command)
-    }
+/// Starts a proxy with these hooks in front of a server that this binary plays.
+pub(crate) fn start_proxy(script: &Script, hold_ms: Option<u64>, server: &[&str]) -> ProxyProcess {
+    let me = std::env::current_exe().unwrap();
+    let mut command = Command::new(&me);
+    command
+        .args(["play", "proxy", &serde_json::to_string(script).unwrap()])
+        .arg(hold_ms.map_or_else(|| "-".into(), |ms| ms.to_string()))
+        .arg("--")
+        .arg(&me)
+        .arg("play")
+        .args(server);
+    ProxyProcess::spawn(&mut command)
 }

@@ -3,32 +3,20 @@
 //! Called with `play …` this binary is one of the actors itself: the server made
 //! from a transcript, an echo, a stubborn server, or the proxy under test.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests"
-)]
+#![cfg(test)]
 
-mod answers;
 mod attach;
 mod faults;
 mod hooks;
-mod kit;
-mod model;
+mod odd;
 mod order;
 mod play;
 mod real;
 mod replay;
 mod schema;
-mod servers;
 mod socket;
 mod sockets;
 mod stream;
-mod transcript;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -47,6 +35,7 @@ fn main() {
     trials.extend(schema::trials());
     trials.extend(stream::trials());
     trials.extend(order::trials());
+    trials.extend(odd::trials());
     trials.extend(faults::trials());
     trials.extend(real::trials());
     libtest_mimic::run(&arguments, trials).exit();

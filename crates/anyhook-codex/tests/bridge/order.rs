@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhook_model::HookResponse;
+use anyhook_testkit::codex::{ProxyProcess, TempFolder, path_str, read_json_lines};
+use anyhook_testkit::wait_for;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::hooks::Script;
-use crate::kit::{Proxied, Scratch, arg, read_lines, until};
+use crate::hooks::{Script, start_proxy};
 use crate::trial;
 
 fn approval(id: Value, call: &str) -> Value {
@@ -25,16 +26,16 @@ fn resolved(id: Value) -> Value {
 }
 
 struct Stage {
-    scratch: Scratch,
-    proxy: Proxied,
+    scratch: TempFolder,
+    proxy: ProxyProcess,
 }
 
 impl Stage {
-    /// A server that says these messages at once; hooks that wait for `release`.
-    fn new(says: &[Value], hold_ms: Option<u64>, mut script: Script) -> Self {
-        let scratch = Scratch::new();
-        let mut file = std::fs::File::create(scratch.path("says")).unwrap();
-        for message in says {
+    /// A server that sends these messages at once; hooks that wait for `release`.
+    fn new(messages: &[Value], hold_ms: Option<u64>, mut script: Script) -> Self {
+        let scratch = TempFolder::new();
+        let mut file = std::fs::File::create(scratch.path("messages")).unwrap();
+        for message in messages {
             writeln!(file, "{message}").unwrap();
         }
         script.gate = Some(scratch.path("gate"));
@@ -42,17 +43,17 @@ impl Stage {
         script.answers = Some(scratch.path("answers"));
         let server = [
             "lines",
-            arg(&scratch.path("says")),
-            arg(&scratch.path("got")),
+            path_str(&scratch.path("messages")),
+            path_str(&scratch.path("got")),
         ]
         .map(str::to_owned);
         let server: Vec<&str> = server.iter().map(String::as_str).collect();
-        let proxy = Proxied::start(&script, hold_ms, &server);
+        let proxy = start_proxy(&script, hold_ms, &server);
         Self { scratch, proxy }
     }
 
     fn asked(&self, calls: usize) {
-        until("the hooks to be asked", || {
+        wait_for("the hooks to be asked", || {
             (read_lines_so_far(&self.scratch.path("events")) == calls).then_some(())
         });
     }
@@ -62,16 +63,16 @@ impl Stage {
     }
 
     fn got(&self, lines: usize) -> Vec<Value> {
-        until("the server to hear of it", || {
+        wait_for("the server to hear of it", || {
             (read_lines_so_far(&self.scratch.path("got")) == lines)
-                .then(|| read_lines(&self.scratch.path("got")))
+                .then(|| read_json_lines(&self.scratch.path("got")))
         })
     }
 
     /// What the hooks heard of the answers, in any order.
-    fn told(&self, answers: usize) -> Vec<String> {
+    fn answers(&self, answers: usize) -> Vec<String> {
         let path = self.scratch.path("answers");
-        until("the hooks to hear of it", || {
+        wait_for("the hooks to hear of it", || {
             (read_lines_so_far(&path) == answers).then_some(())
         });
         let text = std::fs::read_to_string(path).unwrap();
@@ -83,8 +84,8 @@ impl Stage {
     /// All that the server got, after the end.
     fn end(self) -> Vec<Value> {
         let got = self.scratch.path("got");
-        assert_eq!(self.proxy.end(), (0, String::new()));
-        read_lines(&got)
+        assert_eq!(self.proxy.finish(), (0, String::new()));
+        read_json_lines(&got)
     }
 }
 
@@ -102,9 +103,9 @@ fn allow() -> HookResponse {
 }
 
 fn a_slow_hook_stalls_nothing_else() {
-    let mut says = vec![approval(json!(0), "slow")];
-    says.extend((0..2000).map(notice));
-    let mut stage = Stage::new(&says, None, Script::default());
+    let mut messages = vec![approval(json!(0), "slow")];
+    messages.extend((0..2000).map(notice));
+    let mut stage = Stage::new(&messages, None, Script::default());
     for number in 0..2000 {
         assert_eq!(stage.proxy.message(), notice(number));
     }
@@ -112,7 +113,7 @@ fn a_slow_hook_stalls_nothing_else() {
     stage.proxy.send(&request);
     assert_eq!(stage.got(1), [request]);
     stage.release("slow");
-    assert_eq!(stage.proxy.message(), says[0]);
+    assert_eq!(stage.proxy.message(), messages[0]);
     stage.end();
 }
 
@@ -134,7 +135,7 @@ fn two_approvals_are_independent() {
     stage.release("first");
     assert_eq!(stage.got(2)[1], answer(json!(7), "decline"));
     assert_eq!(
-        stage.told(2),
+        stage.answers(2),
         [
             r#"first {"decision":"decline"}"#,
             r#"second {"decision":"accept"}"#
@@ -170,11 +171,11 @@ fn a_hook_that_answers_before_the_client_wins() {
     assert_eq!(stage.proxy.message(), approval(json!(3), "x"));
     stage.release("x");
     assert_eq!(stage.got(1), [answer(json!(3), "decline")]);
-    assert_eq!(stage.proxy.rest_after_leaving(stage.scratch), b"");
+    assert_eq!(output_after_closing(stage.proxy, stage.scratch), b"");
 }
 
-fn a_request_that_the_server_gives_up_is_dropped() {
-    let says = [
+fn a_request_that_the_server_withdraws_is_dropped() {
+    let messages = [
         approval(json!(0), "x"),
         resolved(json!(0)),
         approval(json!(1), "y"),
@@ -183,13 +184,13 @@ fn a_request_that_the_server_gives_up_is_dropped() {
         response: allow(),
         ..Script::default()
     };
-    let stage = Stage::new(&says, None, script);
-    assert_eq!(stage.proxy.message(), says[1]);
+    let stage = Stage::new(&messages, None, script);
+    assert_eq!(stage.proxy.message(), messages[1]);
     stage.asked(2);
     stage.release("x");
     stage.release("y");
     assert_eq!(stage.got(1), [answer(json!(1), "accept")]);
-    assert_eq!(stage.told(2), ["x -", r#"y {"decision":"accept"}"#]);
+    assert_eq!(stage.answers(2), ["x -", r#"y {"decision":"accept"}"#]);
     assert_eq!(stage.end(), [answer(json!(1), "accept")]);
 }
 
@@ -210,53 +211,50 @@ fn a_repeated_request_is_asked_once() {
     stage.end();
 }
 
-/// Nothing waits for hooks that are not there; what happens is told all the same.
-fn what_nobody_decides_is_only_told() {
-    let says = [approval(json!(0), "x"), notice(1), approval(json!(1), "y")];
+/// Nothing waits for hooks that are not there; they are notified all the same.
+fn undecided_requests_only_notify_hooks() {
+    let messages = [approval(json!(0), "x"), notice(1), approval(json!(1), "y")];
     let script = Script {
         idle: true,
         response: HookResponse::deny("no"),
         ..Script::default()
     };
-    let stage = Stage::new(&says, None, script);
-    for message in &says {
+    let stage = Stage::new(&messages, None, script);
+    for message in &messages {
         assert_eq!(stage.proxy.message(), *message);
     }
     stage.release("x");
     stage.release("y");
-    assert_eq!(stage.told(2), ["x -", "y -"]);
+    assert_eq!(stage.answers(2), ["x -", "y -"]);
     assert!(stage.end().is_empty());
 }
 
-fn other_requests_of_the_server_are_not_ours() {
-    let says = [
+fn other_requests_of_the_server_are_not_answered() {
+    let messages = [
         json!({"method": "item/tool/call", "id": 0, "params": {"threadId": "t", "turnId": "u", "callId": "c", "tool": "x", "arguments": {}}}),
         json!({"method": "mcpServer/elicitation/request", "id": 1, "params": {"threadId": "t", "serverName": "s", "mode": "url", "message": "m", "url": "u", "elicitationId": "e"}}),
         json!({"method": "attestation/generate", "id": 2, "params": {}}),
-        json!({"method": "something/new/requestApproval", "id": 3, "params": {"threadId": "t"}}),
     ];
     let script = Script {
         response: HookResponse::deny("no"),
         ..Script::default()
     };
-    let stage = Stage::new(&says, None, script);
-    for message in &says {
+    let stage = Stage::new(&messages, None, script);
+    for message in &messages {
         assert_eq!(stage.proxy.message(), *message);
     }
     assert!(stage.end().is_empty());
 }
 
-impl Proxied {
-    /// The scratch directory lives until the proxy has ended.
-    fn rest_after_leaving(mut self, _scratch: Scratch) -> Vec<u8> {
-        self.leave();
-        let rest = self.rest();
-        self.end();
-        rest
-    }
+/// The folder must live until the proxy has ended.
+fn output_after_closing(mut proxy: ProxyProcess, _folder: TempFolder) -> Vec<u8> {
+    proxy.close_input();
+    let output = proxy.remaining_output();
+    proxy.finish();
+    output
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial(
             "order::a_slow_hook_stalls_nothing_else",
@@ -275,20 +273,20 @@ pub fn trials() -> Vec<Trial> {
             a_hook_that_answers_before_the_client_wins,
         ),
         trial(
-            "order::a_request_that_the_server_gives_up_is_dropped",
-            a_request_that_the_server_gives_up_is_dropped,
+            "order::a_request_that_the_server_withdraws_is_dropped",
+            a_request_that_the_server_withdraws_is_dropped,
         ),
         trial(
             "order::a_repeated_request_is_asked_once",
             a_repeated_request_is_asked_once,
         ),
         trial(
-            "order::what_nobody_decides_is_only_told",
-            what_nobody_decides_is_only_told,
+            "order::undecided_requests_only_notify_hooks",
+            undecided_requests_only_notify_hooks,
         ),
         trial(
-            "order::other_requests_of_the_server_are_not_ours",
-            other_requests_of_the_server_are_not_ours,
+            "order::other_requests_of_the_server_are_not_answered",
+            other_requests_of_the_server_are_not_answered,
         ),
     ]
 }

@@ -8,15 +8,14 @@ use std::time::Duration;
 use anyhook_codex::{Proxy, ProxyOptions};
 
 use crate::hooks::Script;
-use crate::servers;
 
-pub fn act(args: &[String]) -> ! {
+pub(crate) fn act(args: &[String]) -> ! {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args.as_slice() {
         ["proxy", script, hold_ms, "--", program, rest @ ..] => {
             proxy(script, hold_ms, program, rest)
         }
-        server => servers::act(server),
+        server => anyhook_testkit::codex::run_fake_server(server),
     }
 }
 

@@ -10,8 +10,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhook_codex::{AttachOptions, Endpoint, Proxy, ProxyOptions, Status, attach};
+use anyhook_codex::{AttachOptions, AttachStatus, Endpoint, Proxy, ProxyOptions, attach};
 use anyhook_model::HookResponse;
+use anyhook_testkit::codex::{
+    TempFolder, opening_requests, read_json_lines, set_codex_env, turn_request, write_codex_home,
+};
+use anyhook_testkit::{TEST_TIMEOUT, wait_for};
 use futures_util::{SinkExt, StreamExt};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -20,22 +24,20 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
 
 use crate::hooks::Script;
-use crate::kit::{LONG, Scratch, read_lines, until};
-use crate::model::{codex_home, offline, requests, turn};
 use crate::trial;
 
 struct Home {
-    scratch: Scratch,
+    scratch: TempFolder,
     codex: PathBuf,
 }
 
 impl Home {
     fn new(codex: &Path) -> Self {
-        let scratch = Scratch::new();
+        let scratch = TempFolder::new();
         for dir in ["home", "work"] {
             std::fs::create_dir(scratch.path(dir)).unwrap();
         }
-        codex_home(&scratch.path("home"));
+        write_codex_home(&scratch.path("home"));
         let codex = codex.to_owned();
         Self { scratch, codex }
     }
@@ -43,7 +45,7 @@ impl Home {
     fn server(&self, more: &[&str]) -> Command {
         let mut command = Command::new(&self.codex);
         command.args(["app-server"]).args(more);
-        offline(&mut command, &self.scratch.path("home"));
+        set_codex_env(&mut command, &self.scratch.path("home"));
         command
             .current_dir(self.scratch.path("work"))
             .stderr(Stdio::null());
@@ -60,7 +62,7 @@ impl Home {
 
     /// What the hooks heard and what became of it.
     fn check(&self, allowed: bool, late: bool) {
-        let events = read_lines(&self.scratch.path("events"));
+        let events = read_json_lines(&self.scratch.path("events"));
         let with = |name: &str, tool: &str| {
             let found = events
                 .iter()
@@ -110,7 +112,7 @@ fn through_the_proxy(codex: &Path, response: &HookResponse, allowed: bool) {
         ProxyOptions::default(),
     );
     let proxy = std::thread::spawn(move || proxy.run(from_client, to_client).unwrap());
-    for request in requests(&home.scratch.path("work")) {
+    for request in opening_requests(&home.scratch.path("work")) {
         writeln!(client, "{request}").unwrap();
     }
     for line in BufReader::new(server).lines() {
@@ -120,7 +122,12 @@ fn through_the_proxy(codex: &Path, response: &HookResponse, allowed: bool) {
             "the hooks answer"
         );
         if message["id"] == 2 {
-            writeln!(client, "{}", turn(&message["result"]["thread"]["id"])).unwrap();
+            writeln!(
+                client,
+                "{}",
+                turn_request(&message["result"]["thread"]["id"])
+            )
+            .unwrap();
         }
         if message["method"] == "turn/completed" {
             break;
@@ -153,21 +160,21 @@ async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bo
         .stdout(Stdio::null())
         .process_group(0);
     let _server = Server(command.spawn().unwrap());
-    until("the socket", || socket.exists().then_some(()));
+    wait_for("the socket", || socket.exists().then_some(()));
 
     let endpoint: Endpoint = url.parse().unwrap();
     let cancel = CancellationToken::new();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut statuses) = tokio::sync::mpsc::unbounded_channel();
     let start = || {
         let script = Arc::new(home.script(response));
-        let tell = tell.clone();
+        let sender = sender.clone();
         let run = attach(
             AttachOptions::new(endpoint.clone()),
             script,
             cancel.clone(),
             move |status| {
-                if matches!(status, Status::Attached { .. }) {
-                    let _ = tell.send(());
+                if matches!(status, AttachStatus::Attached { .. }) {
+                    let _ = sender.send(());
                 }
             },
         );
@@ -176,21 +183,21 @@ async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bo
     let mut attached = None;
     if !late {
         attached = Some(start());
-        timeout(LONG, told.recv()).await.unwrap();
+        timeout(TEST_TIMEOUT, statuses.recv()).await.unwrap();
     }
 
     let stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
     let (mut driver, _) = tokio_tungstenite::client_async("ws://localhost/", stream)
         .await
         .unwrap();
-    for request in requests(&home.scratch.path("work")) {
+    for request in opening_requests(&home.scratch.path("work")) {
         driver
             .send(Message::text(request.to_string()))
             .await
             .unwrap();
     }
     loop {
-        let frame = timeout(LONG, driver.next())
+        let frame = timeout(TEST_TIMEOUT, driver.next())
             .await
             .unwrap()
             .unwrap()
@@ -200,7 +207,7 @@ async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bo
         };
         let message: Value = serde_json::from_str(&text).unwrap();
         if message["id"] == 2 && message["method"].is_null() {
-            let turn = turn(&message["result"]["thread"]["id"]);
+            let turn = turn_request(&message["result"]["thread"]["id"]);
             driver.send(Message::text(turn.to_string())).await.unwrap();
         }
         // The driver is asked too, and leaves it to the hooks.
@@ -217,7 +224,7 @@ async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bo
             .unwrap_or_default()
             .contains("agent_stop")
     };
-    timeout(LONG, async {
+    timeout(TEST_TIMEOUT, async {
         while !heard() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -229,25 +236,25 @@ async fn attached(codex: &Path, response: &HookResponse, allowed: bool, late: bo
     home.check(allowed, late);
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let codex = std::env::var_os("ANYHOOK_CODEX").map(PathBuf::from);
     let allow: HookResponse = serde_json::from_value(json!({"decision": "allow"})).unwrap();
     let deny = HookResponse::deny("no");
     let mut trials = Vec::new();
     for (name, response, allowed) in [("allow", allow, true), ("deny", deny, false)] {
-        let (binary, said) = (codex.clone().unwrap_or_default(), response.clone());
+        let (binary, reply) = (codex.clone().unwrap_or_default(), response.clone());
         trials.push(trial(format!("real::proxy::{name}"), move || {
-            through_the_proxy(&binary, &said, allowed);
+            through_the_proxy(&binary, &reply, allowed);
         }));
         for (kind, late) in [("early", false), ("late", true)] {
-            let (binary, said) = (codex.clone().unwrap_or_default(), response.clone());
+            let (binary, reply) = (codex.clone().unwrap_or_default(), response.clone());
             trials.push(trial(format!("real::attach::{kind}::{name}"), move || {
                 let runtime = tokio::runtime::Builder::new_current_thread()
                     .enable_all()
                     .build();
                 runtime
                     .unwrap()
-                    .block_on(attached(&binary, &said, allowed, late));
+                    .block_on(attached(&binary, &reply, allowed, late));
             }));
         }
     }

@@ -3,18 +3,19 @@
 
 use anyhook_model::{HookEvent, HookResponse};
 use anyhook_testkit::Golden;
+use anyhook_testkit::codex::{
+    Line, TempFolder, Transcript, expected_answer, fixtures, is_answer, is_request, path_str,
+    read_json_lines,
+};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::answers::expected_answer;
-use crate::hooks::Script;
-use crate::kit::{Proxied, Scratch, arg, read_lines};
+use crate::hooks::{Script, start_proxy};
 use crate::schema;
-use crate::transcript::{Line, Transcript, fixtures, is_answer, is_request};
 use crate::trial;
 
 /// What the hooks say, by name, and whether it answers the server.
-pub fn minds() -> Vec<(&'static str, HookResponse, bool)> {
+pub(crate) fn minds() -> Vec<(&'static str, HookResponse, bool)> {
     let response = |value: Value| serde_json::from_value(value).unwrap();
     vec![
         ("allow", response(json!({"decision": "allow"})), true),
@@ -36,9 +37,9 @@ pub fn minds() -> Vec<(&'static str, HookResponse, bool)> {
     ]
 }
 
-/// Compares with the recorded events. Notices come in order; questions run beside
-/// them and beside each other, so they are sorted.
-pub fn check_events(name: &str, events: &[Value]) {
+/// Compares with the recorded events. Notices come in order; decisions run in
+/// parallel, so they are sorted.
+pub(crate) fn check_events(name: &str, events: &[Value]) {
     let (mut questions, notices): (Vec<&Value>, Vec<&Value>) = events.iter().partition(|event| {
         let method = event["native_event"].as_str().unwrap();
         method.ends_with("Approval") || method == "mcpServer/elicitation/request"
@@ -64,11 +65,14 @@ fn without_clock(mut event: Value) -> Value {
     event
 }
 
-pub fn heard(log: &std::path::Path) -> Vec<Value> {
-    read_lines(log).into_iter().map(without_clock).collect()
+pub(crate) fn heard(log: &std::path::Path) -> Vec<Value> {
+    read_json_lines(log)
+        .into_iter()
+        .map(without_clock)
+        .collect()
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for transcript in Transcript::all() {
         for (mind, response, _) in minds() {
@@ -85,14 +89,18 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn through_the_proxy(transcript: &Transcript, mind: &str, response: HookResponse) {
-    let scratch = Scratch::new();
+    let scratch = TempFolder::new();
     let (log, events) = (scratch.path("server.log"), scratch.path("events.log"));
     let script = Script {
         response,
         log: Some(events.clone()),
         ..Script::default()
     };
-    let mut proxy = Proxied::start(&script, None, &["server", arg(&transcript.path), arg(&log)]);
+    let mut proxy = start_proxy(
+        &script,
+        None,
+        &["server", path_str(&transcript.path), path_str(&log)],
+    );
     let mut expected_at_server = Vec::new();
     let mut by_hooks = Vec::new();
     for line in &transcript.lines {
@@ -120,13 +128,13 @@ fn through_the_proxy(transcript: &Transcript, mind: &str, response: HookResponse
             }
         }
     }
-    proxy.leave();
-    assert_eq!(proxy.rest(), b"");
-    assert_eq!(proxy.end(), (0, String::new()));
+    proxy.close_input();
+    assert_eq!(proxy.remaining_output(), b"");
+    assert_eq!(proxy.finish(), (0, String::new()));
     let sorted = |mut lines: Vec<Value>| {
         lines.sort_by_key(ToString::to_string);
         lines
     };
-    assert_eq!(sorted(read_lines(&log)), sorted(expected_at_server));
+    assert_eq!(sorted(read_json_lines(&log)), sorted(expected_at_server));
     check_events(&transcript.name, &heard(&events));
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock};
 
+use anyhook_testkit::codex::{Transcript, fixtures};
 use jsonschema::Validator;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::transcript::{Transcript, fixtures};
 use crate::trial;
 
 fn validate(definition: &str, value: &Value) {
@@ -38,7 +38,7 @@ fn validate(definition: &str, value: &Value) {
 }
 
 /// The result for a request of the server, and that it has no other members.
-pub fn check_answer(request: &Value, result: &Value) {
+pub(crate) fn check_answer(request: &Value, result: &Value) {
     let (definition, members): (_, &[&str]) = match request["method"].as_str().unwrap() {
         "item/commandExecution/requestApproval" => {
             ("CommandExecutionRequestApprovalResponse", &["decision"])
@@ -63,7 +63,7 @@ pub fn check_answer(request: &Value, result: &Value) {
 }
 
 /// A message that we send to a server: a request, a notification or an answer.
-pub fn check_outgoing(message: &Value, requests: &[Value]) {
+pub(crate) fn check_outgoing(message: &Value, requests: &[Value]) {
     assert!(message.get("jsonrpc").is_none());
     validate("JSONRPCMessage", message);
     match (message.get("method"), message.get("id")) {
@@ -81,7 +81,7 @@ pub fn check_outgoing(message: &Value, requests: &[Value]) {
     }
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![trial(
         "schema::requests_in_the_fixtures_are_genuine",
         || {

@@ -4,7 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhook_codex::{AttachEnded, AttachError, AttachOptions, Backoff, Endpoint, Status, attach};
+use anyhook_codex::{
+    AttachError, AttachOptions, AttachStatus, AttachSummary, Backoff, Endpoint, attach,
+};
+use anyhook_testkit::TEST_TIMEOUT;
+use anyhook_testkit::codex::is_request;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,26 +20,24 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_util::sync::CancellationToken;
 
 use crate::hooks::Script;
-use crate::kit::LONG;
 use crate::schema;
-use crate::transcript::is_request;
 
-pub trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Io for T {}
 
-pub enum Listener {
+pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
 impl Listener {
-    pub async fn tcp() -> (Self, Endpoint) {
+    pub(crate) async fn tcp() -> (Self, Endpoint) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("ws://{}", listener.local_addr().unwrap());
         (Self::Tcp(listener), endpoint.parse().unwrap())
     }
 
-    pub fn unix(path: PathBuf) -> (Self, Endpoint) {
+    pub(crate) fn unix(path: PathBuf) -> (Self, Endpoint) {
         let endpoint = format!("unix://{}", path.display());
         (
             Self::Unix(UnixListener::bind(path).unwrap()),
@@ -43,18 +45,18 @@ impl Listener {
         )
     }
 
-    pub async fn raw(&self) -> Box<dyn Io> {
+    pub(crate) async fn raw(&self) -> Box<dyn Io> {
         let accepted = async {
             match self {
                 Self::Tcp(listener) => Box::new(listener.accept().await.unwrap().0) as Box<dyn Io>,
                 Self::Unix(listener) => Box::new(listener.accept().await.unwrap().0),
             }
         };
-        timeout(LONG, accepted).await.expect("a connection")
+        timeout(TEST_TIMEOUT, accepted).await.expect("a connection")
     }
 
     /// Accepts a client and answers its greeting; `loaded` threads are under way.
-    pub async fn client(&self, loaded: &[&str]) -> Client {
+    pub(crate) async fn client(&self, loaded: &[&str]) -> Client {
         let socket = tokio_tungstenite::accept_async(self.raw().await)
             .await
             .unwrap();
@@ -82,7 +84,7 @@ impl Listener {
 }
 
 /// The attached client, as its server has it.
-pub struct Client {
+pub(crate) struct Client {
     pub socket: WebSocketStream<Box<dyn Io>>,
     requests: Vec<Value>,
     /// Threads that can be joined, and who was asked for, with or without turns.
@@ -91,7 +93,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub async fn say(&mut self, message: &Value) {
+    pub(crate) async fn say(&mut self, message: &Value) {
         if is_request(message) {
             self.requests.push(message.clone());
         }
@@ -102,7 +104,7 @@ impl Client {
     }
 
     /// The next message; `None` when the client leaves. Threads may be joined.
-    pub async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let message = self.any().await?;
             if message["method"] != "thread/resume" {
@@ -112,7 +114,7 @@ impl Client {
         }
     }
 
-    pub async fn answer_join(&mut self, message: &Value) {
+    pub(crate) async fn answer_join(&mut self, message: &Value) {
         assert_eq!(message["method"], "thread/resume");
         let id = message["params"]["threadId"].clone();
         self.joins
@@ -131,9 +133,11 @@ impl Client {
         self.say(&answer).await;
     }
 
-    pub async fn any(&mut self) -> Option<Value> {
+    pub(crate) async fn any(&mut self) -> Option<Value> {
         loop {
-            let frame = timeout(LONG, self.socket.next()).await.expect("a message");
+            let frame = timeout(TEST_TIMEOUT, self.socket.next())
+                .await
+                .expect("a message");
             match frame {
                 Some(Ok(Message::Text(text))) => {
                     let message = serde_json::from_str(&text).unwrap();
@@ -146,44 +150,44 @@ impl Client {
         }
     }
 
-    /// Answers requests to join until there have been so many.
-    pub async fn until_joined(&mut self, times: usize) {
+    /// Answers requests to join until there were this many.
+    pub(crate) async fn until_joined(&mut self, times: usize) {
         while self.joins.len() < times {
             let message = self.any().await.expect("a request to join");
             self.answer_join(&message).await;
         }
     }
 
-    pub async fn get(&mut self) -> Value {
+    pub(crate) async fn get(&mut self) -> Value {
         self.next().await.expect("a message before the end")
     }
 }
 
-pub fn options(endpoint: Endpoint) -> AttachOptions {
+pub(crate) fn options(endpoint: Endpoint) -> AttachOptions {
     AttachOptions {
         backoff: Backoff {
             first: Duration::from_millis(5),
-            most: Duration::from_millis(20),
-            steady: Duration::from_secs(60),
+            max: Duration::from_millis(20),
+            reset_after: Duration::from_secs(60),
         },
         drain: Duration::from_secs(10),
         ..AttachOptions::new(endpoint)
     }
 }
 
-pub struct Attached {
+pub(crate) struct Attached {
     cancel: CancellationToken,
-    pub statuses: Arc<Mutex<Vec<Status>>>,
-    task: JoinHandle<Result<AttachEnded, AttachError>>,
+    pub statuses: Arc<Mutex<Vec<AttachStatus>>>,
+    task: JoinHandle<Result<AttachSummary, AttachError>>,
 }
 
 impl Attached {
-    pub fn start(options: AttachOptions, script: Script) -> Self {
+    pub(crate) fn start(options: AttachOptions, script: Script) -> Self {
         let cancel = CancellationToken::new();
         let statuses = Arc::new(Mutex::new(Vec::new()));
-        let told = statuses.clone();
+        let seen = statuses.clone();
         let run = attach(options, Arc::new(script), cancel.clone(), move |status| {
-            told.lock().unwrap().push(status);
+            seen.lock().unwrap().push(status);
         });
         Self {
             cancel,
@@ -192,17 +196,20 @@ impl Attached {
         }
     }
 
-    pub async fn result(self) -> Result<AttachEnded, AttachError> {
-        timeout(LONG, self.task).await.expect("an end").unwrap()
+    pub(crate) async fn result(self) -> Result<AttachSummary, AttachError> {
+        timeout(TEST_TIMEOUT, self.task)
+            .await
+            .expect("an end")
+            .unwrap()
     }
 
-    pub async fn end(self) -> AttachEnded {
+    pub(crate) async fn end(self) -> AttachSummary {
         self.cancel.cancel();
         self.result().await.unwrap()
     }
 }
 
-pub fn run<F: Future<Output = ()>>(body: F) {
+pub(crate) fn run<F: Future<Output = ()>>(body: F) {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

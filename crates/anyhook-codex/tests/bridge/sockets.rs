@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use anyhook_codex::{AttachError, AttachOptions, Endpoint, Status};
+use anyhook_codex::{AttachError, AttachOptions, AttachStatus, Endpoint};
 use anyhook_model::HookResponse;
+use anyhook_testkit::TEST_TIMEOUT;
+use anyhook_testkit::codex::TempFolder;
 use futures_util::{SinkExt, StreamExt};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -12,7 +14,6 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::hooks::Script;
-use crate::kit::{LONG, Scratch};
 use crate::socket::{Attached, Listener, options, run};
 use crate::trial;
 
@@ -41,7 +42,7 @@ async fn comes_back_and_joins_what_runs() {
     drop(client);
     let mut client = listener.client(&["t"]).await;
     client.threads = vec![json!({"id": "t", "cwd": "/p"})];
-    // What it still waits for is said again, under the id that it had.
+    // Open requests are repeated with the same id.
     client.say(&approval(1)).await;
     assert_eq!(
         client.get().await,
@@ -50,7 +51,7 @@ async fn comes_back_and_joins_what_runs() {
     let statuses = attached.statuses.lock().unwrap().clone();
     assert!(matches!(
         statuses.as_slice(),
-        [Status::Connecting, Status::Attached { server }, Status::Lost { .. }, Status::Connecting, Status::Attached { .. }] if server == "codex/test"
+        [AttachStatus::Connecting, AttachStatus::Attached { server }, AttachStatus::Lost { .. }, AttachStatus::Connecting, AttachStatus::Attached { .. }] if server == "codex/test"
     ));
     let (ended, left) = tokio::join!(attached.end(), client.next());
     assert_eq!((ended.connections, left), (2, None));
@@ -100,7 +101,7 @@ async fn joins_a_thread_as_soon_as_it_can() {
 }
 
 async fn waits_for_a_server_that_is_not_there_yet() {
-    let scratch = Scratch::new();
+    let scratch = TempFolder::new();
     let path = scratch.path("app.sock");
     let endpoint: Endpoint = format!("unix://{}", path.display()).parse().unwrap();
     let attached = Attached::start(options(endpoint), denying());
@@ -116,13 +117,13 @@ async fn notices_a_half_open_socket() {
     let (listener, endpoint) = Listener::tcp().await;
     let attached = Attached::start(
         AttachOptions {
-            ping_every: Duration::from_millis(50),
-            patience: Duration::from_millis(400),
+            ping_interval: Duration::from_millis(50),
+            timeout: Duration::from_millis(400),
             ..options(endpoint)
         },
         denying(),
     );
-    // Open, but nobody reads it any more.
+    // Open, but no longer read.
     let dead = listener.client(&[]).await;
     let mut client = listener.client(&[]).await;
     client.say(&approval(0)).await;
@@ -135,8 +136,8 @@ async fn a_quiet_server_that_answers_pings_is_alive() {
     let (listener, endpoint) = Listener::tcp().await;
     let attached = Attached::start(
         AttachOptions {
-            ping_every: Duration::from_millis(10),
-            patience: Duration::from_secs(2),
+            ping_interval: Duration::from_millis(10),
+            timeout: Duration::from_secs(2),
             ..options(endpoint)
         },
         denying(),
@@ -144,7 +145,7 @@ async fn a_quiet_server_that_answers_pings_is_alive() {
     let mut client = listener.client(&[]).await;
     let mut pings = 0;
     while pings < 300 {
-        match timeout(LONG, client.socket.next()).await.unwrap() {
+        match timeout(TEST_TIMEOUT, client.socket.next()).await.unwrap() {
             Some(Ok(Message::Ping(_))) => pings += 1,
             other => panic!("{other:?}"),
         }
@@ -158,13 +159,13 @@ async fn a_server_that_never_greets_is_left() {
     let (listener, endpoint) = Listener::tcp().await;
     let attached = Attached::start(
         AttachOptions {
-            patience: Duration::from_millis(100),
-            give_up_after: Some(2),
+            timeout: Duration::from_millis(100),
+            max_failures: Some(2),
             ..options(endpoint)
         },
         denying(),
     );
-    // One says nothing at all, one speaks WebSocket and nothing else.
+    // One sends nothing at all, one only completes the WebSocket handshake.
     let silent = listener.raw().await;
     let mute = tokio_tungstenite::accept_async(listener.raw().await)
         .await
@@ -207,7 +208,7 @@ async fn a_refusal_ends_it() {
 }
 
 async fn a_hook_that_hangs_holds_nothing_up() {
-    let scratch = Scratch::new();
+    let scratch = TempFolder::new();
     let (listener, endpoint) = Listener::tcp().await;
     let script = Script {
         gate: Some(scratch.path("gate")),
@@ -225,11 +226,14 @@ async fn a_hook_that_hangs_holds_nothing_up() {
     );
     let (ended, left) = tokio::join!(attached.end(), client.next());
     assert_eq!((ended.connections, left), (1, None));
-    assert!(scratch.path("abandoned").exists(), "the hooks are told");
+    assert!(
+        scratch.path("abandoned").exists(),
+        "the hooks are abandoned"
+    );
 }
 
 async fn another_client_that_answers_first_wins() {
-    let scratch = Scratch::new();
+    let scratch = TempFolder::new();
     let (listener, endpoint) = Listener::tcp().await;
     let script = Script {
         gate: Some(scratch.path("gate")),
@@ -285,7 +289,7 @@ async fn nonsense_and_foreign_requests_are_not_answered() {
     attached.end().await;
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("attach::comes_back", || {
             run(comes_back_and_joins_what_runs());

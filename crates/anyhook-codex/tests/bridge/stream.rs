@@ -2,14 +2,13 @@
 
 use std::io::Write;
 
+use anyhook_testkit::codex::{Line, Transcript, is_answer, is_request};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::hooks::Script;
-use crate::kit::Proxied;
-use crate::transcript::{Line, Transcript, is_answer, is_request};
+use crate::hooks::{Script, start_proxy};
 use crate::trial;
 
 /// One line, or what passes for one.
@@ -46,7 +45,7 @@ fn any_stream(wanted: fn(&Value) -> bool) -> impl Strategy<Value = (Vec<u8>, Vec
 
 /// Sends the bytes cut in pieces to an echo behind the proxy.
 fn through_an_echo(script: &Script, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
-    let mut proxy = Proxied::start(script, None, &["echo"]);
+    let mut proxy = start_proxy(script, None, &["echo"]);
     let mut input = proxy.input.take().unwrap();
     let (mut rest, cuts) = (bytes.to_vec(), cuts.to_vec());
     let writer = std::thread::spawn(move || {
@@ -58,9 +57,9 @@ fn through_an_echo(script: &Script, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
         }
         input.write_all(&rest).unwrap();
     });
-    let out = proxy.rest();
+    let out = proxy.remaining_output();
     writer.join().unwrap();
-    assert_eq!(proxy.end().0, 0);
+    assert_eq!(proxy.finish().0, 0);
     out
 }
 
@@ -145,7 +144,7 @@ fn a_huge_line_passes() {
     }
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("stream::idle_is_a_pipe", idle_is_a_pipe),
         trial(

@@ -6,11 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
-use anyhook_convert::{Source, detect};
+use anyhook_convert::{ConversionSource, detect};
 use anyhook_model::document::{self, Format};
 use serde_json::Value;
 
-pub struct Sample {
+pub(crate) struct Sample {
     pub agent: &'static Adapter,
     /// `slug/case`, for messages.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Sample {
 
 impl Sample {
     /// The config's variant, by the file's path.
-    pub fn variant(&self) -> Option<&'static str> {
+    pub(crate) fn variant(&self) -> Option<&'static str> {
         let guess = detect(Some(&self.path), &self.document).unwrap_or_else(|| {
             panic!("{}: nothing speaks for any agent", self.name);
         });
@@ -36,12 +36,12 @@ impl Sample {
         }
     }
 
-    pub fn source(&self) -> Source {
-        Source::decode(self.agent, &self.document, self.variant())
+    pub(crate) fn source(&self) -> ConversionSource {
+        ConversionSource::decode(self.agent, &self.document, self.variant())
     }
 }
 
-pub fn samples() -> Vec<Sample> {
+pub(crate) fn samples() -> Vec<Sample> {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
     let mut samples = Vec::new();
     for agent in anyhook_agents::all() {
@@ -66,7 +66,7 @@ pub fn samples() -> Vec<Sample> {
     samples
 }
 
-pub fn parse(path: &str, text: &str) -> Value {
+pub(crate) fn parse(path: &str, text: &str) -> Value {
     if Path::new(path).extension().is_some_and(|end| end == "toml") {
         return toml::from_str(text).unwrap();
     }

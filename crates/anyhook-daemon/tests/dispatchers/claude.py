@@ -1,4 +1,4 @@
-"""A hook dispatcher in the daemon seed's way: wrap, post, print, exit 1 when told not to go on."""
+"""A dispatcher of the wrapped form: wrap, post, print, exit 1 on `continue: false`."""
 
 import json
 import os

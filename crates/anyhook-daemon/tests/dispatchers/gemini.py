@@ -1,4 +1,4 @@
-"""A hook dispatcher in the daemon seed's way: wrap with its source, post, print, exit 2 on deny."""
+"""A dispatcher of the wrapped form: wrap with its source, post, print, exit 2 on deny."""
 
 import json
 import os

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
 
-pub struct Browser {
+pub(crate) struct Browser {
     child: Child,
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
     session: String,
@@ -22,7 +22,7 @@ pub struct Browser {
 
 impl Browser {
     /// `None` where no Chromium is installed; `ANYHOOK_TEST_BROWSER=require` makes that a failure.
-    pub fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let Some(program) = program() else {
             let required = std::env::var("ANYHOOK_TEST_BROWSER").is_ok_and(|it| it == "require");
             assert!(!required, "no Chromium was found");
@@ -61,7 +61,7 @@ impl Browser {
                 line.strip_prefix("DevTools listening on ")
                     .map(str::to_owned)
             })
-            .expect("the browser says where it listens");
+            .expect("the browser prints where it listens");
         std::thread::spawn(move || lines.for_each(drop));
         let (socket, _) = tungstenite::connect(address).unwrap();
         let mut browser = Self {
@@ -84,7 +84,7 @@ impl Browser {
         Some(browser)
     }
 
-    pub fn call(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": params});
         if !self.session.is_empty() {
@@ -114,11 +114,11 @@ impl Browser {
         }
     }
 
-    pub fn open(&mut self, address: &str) {
+    pub(crate) fn open(&mut self, address: &str) {
         self.call("Page.navigate", json!({ "url": address }));
     }
 
-    pub fn eval(&mut self, script: &str) -> Value {
+    pub(crate) fn eval(&mut self, script: &str) -> Value {
         let done = self.call(
             "Runtime.evaluate",
             json!({"expression": script, "returnByValue": true, "awaitPromise": true}),
@@ -127,8 +127,8 @@ impl Browser {
         done["result"]["value"].clone()
     }
 
-    /// Waits until the script says true.
-    pub fn until(&mut self, script: &str) {
+    /// Waits until the script returns true.
+    pub(crate) fn until(&mut self, script: &str) {
         let begun = Instant::now();
         while self.eval(script) != json!(true) {
             if begun.elapsed() > Duration::from_secs(30) {
@@ -140,7 +140,7 @@ impl Browser {
     }
 
     /// Presses a key as a user does.
-    pub fn key(&mut self, key: &str) {
+    pub(crate) fn key(&mut self, key: &str) {
         let mut down = json!({"type": "keyDown", "key": key});
         if key.chars().count() == 1 {
             down["text"] = json!(key);
@@ -154,8 +154,8 @@ impl Browser {
         );
     }
 
-    /// Kept where `ANYHOOK_TEST_SCREENSHOTS` says, to be looked at.
-    pub fn picture(&mut self, name: &str) {
+    /// Saved in the folder `ANYHOOK_TEST_SCREENSHOTS`.
+    pub(crate) fn picture(&mut self, name: &str) {
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let data = shot["data"].as_str().unwrap();
         assert!(data.len() > 1000);

@@ -1,4 +1,4 @@
-//! A daemon of its own for each test, and a client that sends exactly what it is told.
+//! A separate daemon for each test, and a client that sends exactly the given bytes.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -12,24 +12,33 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhook_daemon::{
-    AgentName, Config, Daemon, HookHost, HookReply, HookRequest, JournalSource, Stopper,
+    AgentName, Daemon, DaemonConfig, HookHost, HookReply, HookRequest, JournalSource, NativeAnswer,
+    PreparedCall, Stopper,
 };
 use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record, RunOutcome};
 use anyhook_store::Store;
 use serde_json::{Value, json};
 
-pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Answers with what it was given, and remembers what it was asked.
+/// Answers with what it was given, and remembers its requests.
 #[derive(Default)]
-pub struct FakeHost {
+pub(crate) struct FakeHost {
     pub response: Mutex<HookResponse>,
     pub answer: Mutex<Answer>,
     pub seen: Mutex<Vec<HookRequest>>,
     /// Where records go, as the engine would write them.
     pub journal: Option<PathBuf>,
     pub takes: Mutex<Duration>,
+    /// How long finding the hooks takes.
+    pub finds_in: Mutex<Duration>,
+    /// Calls that have begun, whether or not they are answered yet.
+    pub begun: AtomicU64,
     pub count: AtomicU64,
+    /// How often a request was decoded.
+    pub decodes: AtomicU64,
+    /// The answer in every record, in order.
+    pub recorded: Mutex<Vec<Answer>>,
 }
 
 impl HookHost for FakeHost {
@@ -47,32 +56,16 @@ impl HookHost for FakeHost {
         .collect()
     }
 
-    fn handle(&self, request: HookRequest) -> HookReply {
-        std::thread::sleep(*self.takes.lock().unwrap());
-        let response = self.response.lock().unwrap().clone();
-        let number = self.count.fetch_add(1, Ordering::SeqCst);
-        let mut record = record(&format!("hook-{}-{number}", std::process::id()));
-        record.agent.clone_from(&request.agent);
-        record.decision = response.decision;
-        record.response = response.clone();
-        record.event.native_event = request.event.clone().unwrap_or_default();
-        let payload: Value = serde_json::from_slice(&request.payload).unwrap();
-        if let Some(session) = payload.get("session_id").and_then(Value::as_str) {
-            record.event.session_id = Some(session.to_owned());
-        }
-        if let Some(dir) = &self.journal {
-            append(dir, &record);
-        }
-        let mut answer = self.answer.lock().unwrap().clone();
-        if answer.stdout == "ID" {
-            answer.stdout = json!({ "id": record.id }).to_string();
-        }
-        self.seen.lock().unwrap().push(request);
-        HookReply {
-            answer,
-            response,
-            record: Some(record),
-        }
+    fn prepare(self: Arc<Self>, request: HookRequest) -> Box<dyn PreparedCall> {
+        self.decodes.fetch_add(1, Ordering::SeqCst);
+        let payload = serde_json::from_slice(&request.payload)
+            .ok()
+            .filter(Value::is_object);
+        Box::new(FakeCall {
+            host: self,
+            request,
+            payload,
+        })
     }
 
     fn redact(&self, record: &mut Record) {
@@ -84,7 +77,77 @@ impl HookHost for FakeHost {
     }
 }
 
-pub fn record(id: &str) -> Record {
+struct FakeCall {
+    host: Arc<FakeHost>,
+    request: HookRequest,
+    payload: Option<Value>,
+}
+
+impl PreparedCall for FakeCall {
+    fn is_quiet(&self) -> bool {
+        false
+    }
+
+    fn undecoded(&self) -> Option<&[u8]> {
+        self.payload.is_none().then_some(&self.request.payload)
+    }
+
+    fn project(&self) -> Option<&str> {
+        self.payload.as_ref()?.get("cwd")?.as_str()
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        let limit = *self.host.finds_in.lock().unwrap();
+        std::thread::sleep(limit);
+        None
+    }
+
+    fn run(self: Box<Self>) -> HookReply {
+        let Self {
+            host,
+            request,
+            payload,
+        } = *self;
+        host.begun.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(*host.takes.lock().unwrap());
+        let response = host.response.lock().unwrap().clone();
+        let number = host.count.fetch_add(1, Ordering::SeqCst);
+        let mut record = record(&format!("hook-{}-{number}", std::process::id()));
+        record.agent.clone_from(&request.agent);
+        record.decision = response.decision;
+        record.response = response.clone();
+        record.event.native_event = request.event.clone().unwrap_or_default();
+        if let Some(session) = payload.unwrap().get("session_id").and_then(Value::as_str) {
+            record.event.session_id = Some(session.to_owned());
+        }
+        let mut answer = host.answer.lock().unwrap().clone();
+        if answer.stdout == "ID" {
+            answer.stdout = json!({ "id": record.id }).to_string();
+        }
+        if let Some(form) = request.form {
+            let native = NativeAnswer {
+                answer,
+                can_ask: true,
+                ..NativeAnswer::default()
+            };
+            let event = request.event.as_deref().unwrap();
+            answer = form.render(event, &response, native).0;
+        }
+        record.answer = Some(answer.clone());
+        if let Some(dir) = &host.journal {
+            append(dir, &record);
+        }
+        host.recorded.lock().unwrap().push(answer.clone());
+        host.seen.lock().unwrap().push(request);
+        HookReply {
+            answer,
+            decision: response.decision,
+            record: Some(record),
+        }
+    }
+}
+
+pub(crate) fn record(id: &str) -> Record {
     Record {
         v: 1,
         id: id.to_owned(),
@@ -107,7 +170,7 @@ pub fn record(id: &str) -> Record {
             outcome: RunOutcome::Allow,
             exit: Some(0),
             duration_ms: 2.5,
-            message: None,
+            ..HookRun::default()
         }],
         duration_ms: 4.0,
         ..Record::default()
@@ -115,7 +178,7 @@ pub fn record(id: &str) -> Record {
 }
 
 /// One line, one write.
-pub fn append(dir: &Path, record: &Record) {
+pub(crate) fn append(dir: &Path, record: &Record) {
     std::fs::create_dir_all(dir).unwrap();
     let line = serde_json::to_string(record).unwrap() + "\n";
     std::fs::OpenOptions::new()
@@ -127,7 +190,7 @@ pub fn append(dir: &Path, record: &Record) {
         .unwrap();
 }
 
-pub struct Running {
+pub(crate) struct Running {
     pub address: SocketAddr,
     pub host: Arc<FakeHost>,
     pub store: Arc<dyn Store>,
@@ -139,23 +202,23 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(|_| {})
     }
 
-    pub fn with(set: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(set: impl FnOnce(&mut DaemonConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = anyhook_store::open(dir.path().join("store.db").to_str().unwrap()).unwrap();
         Self::on(dir, store, set)
     }
 
-    pub fn on(
+    pub(crate) fn on(
         dir: tempfile::TempDir,
         store: Arc<dyn Store>,
-        set: impl FnOnce(&mut Config),
+        set: impl FnOnce(&mut DaemonConfig),
     ) -> Self {
         let journal = dir.path().join("journal");
-        let mut config = Config::new(TOKEN);
+        let mut config = DaemonConfig::new(TOKEN);
         config.listen = ([127, 0, 0, 1], 0).into();
         config.journal = Some(JournalSource {
             dir: journal.clone(),
@@ -183,31 +246,31 @@ impl Running {
         }
     }
 
-    pub fn respond(&self, response: HookResponse) {
+    pub(crate) fn respond(&self, response: HookResponse) {
         *self.host.response.lock().unwrap() = response;
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stopper.stop();
         if let Some(thread) = self.thread.take() {
             thread.join().unwrap();
         }
     }
 
-    pub fn stopper(&self) -> Stopper {
+    pub(crate) fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> Reply {
         Call::new("GET", path).token().send(self.address)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
         Call::new("POST", path).json(body).send(self.address)
     }
 
-    /// Waits until the store holds so many events.
-    pub fn until_stored(&self, count: i64) {
+    /// Waits until the store holds this many events.
+    pub(crate) fn until_stored(&self, count: i64) {
         eventually(|| self.store.last_seq().unwrap() >= count);
     }
 }
@@ -221,7 +284,7 @@ impl Drop for Running {
     }
 }
 
-pub fn eventually(mut done: impl FnMut() -> bool) {
+pub(crate) fn eventually(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
         assert!(
@@ -234,7 +297,7 @@ pub fn eventually(mut done: impl FnMut() -> bool) {
 
 /// A request, written out.
 #[derive(Clone)]
-pub struct Call {
+pub(crate) struct Call {
     method: String,
     path: String,
     headers: Vec<(String, String)>,
@@ -242,7 +305,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(method: &str, path: &str) -> Self {
+    pub(crate) fn new(method: &str, path: &str) -> Self {
         Self {
             method: method.to_owned(),
             path: path.to_owned(),
@@ -251,32 +314,32 @@ impl Call {
         }
     }
 
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self
     }
 
-    pub fn token(self) -> Self {
+    pub(crate) fn token(self) -> Self {
         self.header("authorization", &format!("Bearer {TOKEN}"))
     }
 
-    pub fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         self.body("application/json", body.to_string().as_bytes())
     }
 
-    pub fn body(mut self, kind: &str, body: &[u8]) -> Self {
+    pub(crate) fn body(mut self, kind: &str, body: &[u8]) -> Self {
         self.body = body.to_vec();
         self.header("content-type", kind)
             .header("content-length", &body.len().to_string())
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             text.extend([name, ": ", value, "\r\n"]);
@@ -286,11 +349,11 @@ impl Call {
         bytes
     }
 
-    pub fn send(&self, address: SocketAddr) -> Reply {
+    pub(crate) fn send(&self, address: SocketAddr) -> Reply {
         self.try_send(address).unwrap()
     }
 
-    pub fn try_send(&self, address: SocketAddr) -> std::io::Result<Reply> {
+    pub(crate) fn try_send(&self, address: SocketAddr) -> std::io::Result<Reply> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         stream.write_all(&self.bytes())?;
@@ -299,14 +362,14 @@ impl Call {
 }
 
 #[derive(Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub status: u16,
     pub headers: HashMap<String, String>,
     pub body: String,
 }
 
 impl Reply {
-    pub fn read(stream: &mut impl Read) -> std::io::Result<Self> {
+    pub(crate) fn read(stream: &mut impl Read) -> std::io::Result<Self> {
         Self::read_answer(stream, true)
     }
 
@@ -343,11 +406,11 @@ impl Reply {
         })
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not JSON: {}", self.body))
     }
 
-    pub fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         self.json()["error"]["code"]
             .as_str()
             .unwrap_or_default()
@@ -356,10 +419,10 @@ impl Reply {
 }
 
 /// Server-Sent Events, one message at a time.
-pub struct Sse(BufReader<TcpStream>);
+pub(crate) struct Sse(BufReader<TcpStream>);
 
 impl Sse {
-    pub fn open(address: SocketAddr, path: &str, last: Option<&str>) -> Self {
+    pub(crate) fn open(address: SocketAddr, path: &str, last: Option<&str>) -> Self {
         let mut call = Call::new("GET", path).token();
         if let Some(last) = last {
             call = call.header("last-event-id", last);
@@ -380,7 +443,7 @@ impl Sse {
     }
 
     /// The id and data of the next message; `None` at the end.
-    pub fn next(&mut self) -> Option<(String, Value)> {
+    pub(crate) fn next(&mut self) -> Option<(String, Value)> {
         let mut id = String::new();
         let mut data = None;
         loop {

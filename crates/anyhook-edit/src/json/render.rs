@@ -1,34 +1,35 @@
-//! Writes values as JSON text in the manner of the file that they go into.
+//! Writes values as JSON text in the style of the file around them.
 
+use anyhook_model::document::Node;
 use serde_json::Value;
 
-use crate::list::Layout;
-use crate::node::{Kind, Node};
-use crate::source::{indent_at, newline, slice};
+use crate::list::ListStyle;
+use crate::text::{indent_at, newline, slice};
+use crate::tree::children;
 
-/// The habits of a JSON text.
+/// How a JSON text is formatted.
 #[derive(Debug, Clone)]
-pub(crate) struct Style {
-    pub newline: &'static str,
-    /// One level of indentation.
-    pub unit: String,
+pub(crate) struct JsonStyle {
+    pub list: ListStyle,
     /// `:` or `: `
     pub colon: &'static str,
-    /// White space after a comma on one line.
-    pub gap: &'static str,
     pub escape_slashes: bool,
 }
 
-impl Style {
+impl JsonStyle {
     pub(crate) fn detect(text: &str, root: Option<&Node>, escape_slashes: bool) -> Self {
         let tight = root.and_then(|root| first_colon_is_tight(text, root)) == Some(true);
         Self {
-            newline: newline(text),
-            unit: root
-                .and_then(|root| indent_unit(text, root))
-                .unwrap_or_else(|| "  ".to_owned()),
+            list: ListStyle {
+                newline: newline(text),
+                indent: root
+                    .and_then(|root| indent_unit(text, root))
+                    .unwrap_or_else(|| "  ".to_owned()),
+                block_when_empty: false,
+                gap: if tight { "" } else { " " },
+                pad: "",
+            },
             colon: if tight { ":" } else { ": " },
-            gap: if tight { "" } else { " " },
             escape_slashes,
         }
     }
@@ -36,39 +37,35 @@ impl Style {
     pub(crate) fn string(&self, text: &str) -> String {
         let quoted = Value::String(text.to_owned()).to_string();
         if self.escape_slashes {
-            // `/*` begins a comment for such readers, even with a `\` before it.
+            // `/*` starts a comment for such readers, even after a `\`.
             quoted.replace('/', "\\/").replace("/*", "/\\u002a")
         } else {
             quoted
         }
     }
 
-    pub(crate) fn member(&self, key: &str, value: &Value, layout: &Layout) -> String {
-        format!(
-            "{}{}{}",
-            self.string(key),
-            self.colon,
-            self.value(value, layout)
-        )
+    pub(crate) fn member(&self, key: &str, value: &Value, indent: Option<&str>) -> String {
+        self.string(key) + self.colon + &self.value(value, indent)
     }
 
-    pub(crate) fn value(&self, value: &Value, layout: &Layout) -> String {
+    /// A value on one line, or over several lines that start with `indent`.
+    pub(crate) fn value(&self, value: &Value, indent: Option<&str>) -> String {
         match value {
             Value::String(text) => self.string(text),
             Value::Array(items) => {
                 let flat = !items.iter().any(|item| item.is_array() || item.is_object());
-                let layout = if flat { &Layout::Inline } else { layout };
-                let parts =
-                    |inner: &Layout| items.iter().map(|item| self.value(item, inner)).collect();
-                self.brackets(['[', ']'], layout, &parts)
+                self.brackets(['[', ']'], indent.filter(|_| !flat), &|inner| {
+                    items.iter().map(|item| self.value(item, inner)).collect()
+                })
             }
             Value::Object(map) => {
-                let parts = |inner: &Layout| {
-                    map.iter()
+                let members = map.iter();
+                self.brackets(['{', '}'], indent, &|inner| {
+                    let members = members.clone();
+                    members
                         .map(|(key, value)| self.member(key, value, inner))
                         .collect()
-                };
-                self.brackets(['{', '}'], layout, &parts)
+                })
             }
             scalar => scalar.to_string(),
         }
@@ -77,42 +74,25 @@ impl Style {
     fn brackets(
         &self,
         [open, close]: [char; 2],
-        layout: &Layout,
-        parts: &dyn Fn(&Layout) -> Vec<String>,
+        indent: Option<&str>,
+        parts: &dyn Fn(Option<&str>) -> Vec<String>,
     ) -> String {
-        match layout {
-            Layout::Inline => {
-                let inner = parts(layout).join(&format!(",{}", self.gap));
-                format!("{open}{inner}{close}")
-            }
-            Layout::Block { indent } => {
-                let deeper = format!("{indent}{}", self.unit);
-                let parts = parts(&Layout::Block {
-                    indent: deeper.clone(),
-                });
-                if parts.is_empty() {
-                    return format!("{open}{close}");
-                }
-                let nl = self.newline;
-                let inner = parts.join(&format!(",{nl}{deeper}"));
-                format!("{open}{nl}{deeper}{inner}{nl}{indent}{close}")
-            }
+        let Some(indent) = indent else {
+            let inner = parts(None).join(&format!(",{}", self.list.gap));
+            return format!("{open}{inner}{close}");
+        };
+        let deeper = format!("{indent}{}", self.list.indent);
+        let parts = parts(Some(&deeper));
+        if parts.is_empty() {
+            return format!("{open}{close}");
         }
+        let nl = self.list.newline;
+        let inner = parts.join(&format!(",{nl}{deeper}"));
+        format!("{open}{nl}{deeper}{inner}{nl}{indent}{close}")
     }
 }
 
-fn children(node: &Node) -> Vec<(usize, &Node)> {
-    match &node.kind {
-        Kind::Array(items) => items.iter().map(|item| (item.span.start, item)).collect(),
-        Kind::Object(members) => members
-            .iter()
-            .map(|member| (member.key_span.start, &member.value))
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// What the first container that is spread over lines adds to its children's indentation.
+/// One level of indentation, as in the first container that spans several lines.
 fn indent_unit(text: &str, node: &Node) -> Option<String> {
     let children = children(node);
     if let Some((start, _)) = children.first()
@@ -132,7 +112,7 @@ fn indent_unit(text: &str, node: &Node) -> Option<String> {
 }
 
 fn first_colon_is_tight(text: &str, node: &Node) -> Option<bool> {
-    if let Some(member) = node.members().and_then(<[_]>::first) {
+    if let Some(member) = node.as_object().and_then(<[_]>::first) {
         let between = slice(text, member.key_span.end..member.value.span.start);
         return Some(between.ends_with(':'));
     }

@@ -1,14 +1,17 @@
-//! Reads TOML into located trees, by way of `toml_edit`'s spans.
+//! Parses TOML into located trees, with the spans of `toml_edit`.
 
-use toml_edit::{Document, Item, Table, Value};
+use std::ops::Range;
+
+use anyhook_model::Span;
+use anyhook_model::document::{self, Member, Node, Notation};
+use toml_edit::{Document, Item, Table, TableLike, Value};
 
 use crate::error::EditError;
-use crate::node::{Form, Kind, Member, Node};
-use crate::source::slice;
+use crate::text::slice;
 
 pub(crate) fn parse(text: &str) -> Result<Node, EditError> {
     match Document::parse(text) {
-        Ok(document) => Ok(table(document.as_table(), Form::Header)),
+        Ok(document) => Ok(table_node(document.as_table(), Notation::Header)),
         Err(error) => {
             let span = error.span().unwrap_or(text.len()..text.len());
             let message = match error.message().trim() {
@@ -20,81 +23,83 @@ pub(crate) fn parse(text: &str) -> Result<Node, EditError> {
     }
 }
 
-fn table(table: &Table, form: Form) -> Node {
-    let members = table
-        .iter()
-        .filter_map(|(name, entry)| {
-            let key_span = table.key(name).and_then(toml_edit::Key::span);
-            let value = item(entry)?;
-            Some(Member {
-                key: name.to_owned(),
-                key_span: key_span.unwrap_or_default(),
-                value,
-            })
-        })
-        .collect();
+fn table_node(table: &Table, notation: Notation) -> Node {
     Node {
-        kind: Kind::Object(members),
-        form,
-        span: table.span().unwrap_or_default(),
+        value: members(table),
+        notation,
+        span: span_or_empty(table.span()),
     }
 }
 
-fn item(entry: &Item) -> Option<Node> {
+fn members(table: &dyn TableLike) -> document::Value {
+    let members = table.iter().filter_map(|(name, entry)| {
+        let key_span = table.key(name).and_then(toml_edit::Key::span);
+        Some(Member {
+            key: name.to_owned(),
+            key_span: span_or_empty(key_span),
+            value: item_node(entry)?,
+        })
+    });
+    document::Value::Object(members.collect())
+}
+
+fn item_node(entry: &Item) -> Option<Node> {
     match entry {
         Item::None => None,
-        Item::Value(one) => Some(value(one)),
+        Item::Value(one) => Some(value_node(one)),
         Item::Table(one) => {
-            let form = if one.is_dotted() {
-                Form::Dotted
+            let notation = if one.is_dotted() {
+                Notation::Dotted
             } else if one.is_implicit() {
-                Form::Implicit
+                Notation::Implicit
             } else {
-                Form::Header
+                Notation::Header
             };
-            Some(table(one, form))
+            Some(table_node(one, notation))
         }
         Item::ArrayOfTables(tables) => Some(Node {
-            kind: Kind::Array(tables.iter().map(|one| table(one, Form::Header)).collect()),
-            form: Form::Tables,
-            span: tables.span().unwrap_or_default(),
+            value: document::Value::Array(
+                tables
+                    .iter()
+                    .map(|one| table_node(one, Notation::Header))
+                    .collect(),
+            ),
+            notation: Notation::ArrayOfTables,
+            span: span_or_empty(tables.span()),
         }),
     }
 }
 
-fn value(value: &Value) -> Node {
-    let span = value.span().unwrap_or_default();
-    let kind = match value {
-        Value::String(text) => Kind::Text(text.value().clone()),
-        Value::Integer(number) => Kind::Number(number.value().to_string()),
+fn value_node(value: &Value) -> Node {
+    let span = span_or_empty(value.span());
+    let value = match value {
+        Value::String(text) => document::Value::String(text.value().clone()),
+        Value::Integer(number) => document::Value::Number(number.value().to_string()),
         Value::Float(number) => {
             let number = *number.value();
             match serde_json::Number::from_f64(number) {
-                Some(number) => Kind::Number(number.to_string()),
-                None => Kind::Other(number.to_string()),
+                Some(number) => document::Value::Number(number.to_string()),
+                None => document::Value::Literal(number.to_string()),
             }
         }
-        Value::Boolean(flag) => Kind::Bool(*flag.value()),
-        Value::Datetime(date) => Kind::Other(date.value().to_string()),
-        Value::Array(items) => Kind::Array(items.iter().map(self::value).collect()),
-        Value::InlineTable(table) => {
-            let members = table
-                .iter()
-                .map(|(name, entry)| {
-                    let key_span = table.key(name).and_then(toml_edit::Key::span);
-                    let mut entry = self::value(entry);
-                    if entry.span.is_empty() {
-                        entry.form = Form::Dotted;
-                    }
-                    Member {
-                        key: name.to_owned(),
-                        key_span: key_span.unwrap_or_default(),
-                        value: entry,
-                    }
-                })
-                .collect();
-            Kind::Object(members)
-        }
+        Value::Boolean(flag) => document::Value::Bool(*flag.value()),
+        Value::Datetime(date) => document::Value::Literal(date.value().to_string()),
+        Value::Array(items) => document::Value::Array(items.iter().map(value_node).collect()),
+        Value::InlineTable(table) => members(table),
     };
-    Node::inline(kind, span)
+    // Only a table that exists because of dotted keys has no text.
+    let notation = if span.is_empty() {
+        Notation::Dotted
+    } else {
+        Notation::Inline
+    };
+    Node {
+        value,
+        notation,
+        span,
+    }
+}
+
+fn span_or_empty(range: Option<Range<usize>>) -> Span {
+    range.map(Span::from).unwrap_or_default()
 }

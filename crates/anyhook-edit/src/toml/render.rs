@@ -83,14 +83,14 @@ pub(crate) fn block(
     if in_array {
         return Ok(format!("[[{header}]]{newline}{body}"));
     }
-    // A header with nothing but further headers under it says nothing.
+    // A header followed only by other headers can be left out.
     if body.starts_with('[') {
         return Ok(body);
     }
     Ok(format!("[{header}]{newline}{body}"))
 }
 
-/// What stands under the header of the table called `names`.
+/// The lines under the header of the table called `names`.
 pub(crate) fn body(
     names: &[String],
     map: &Map<String, Value>,

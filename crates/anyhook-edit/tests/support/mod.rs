@@ -1,50 +1,63 @@
 //! Settings files as people have them, made up: values first, then a text that
-//! says them in some style. And an oracle that reads them with another parser.
+//! has them in some style. And an oracle that reads them with another parser.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    dead_code,
-    reason = "tests; each test file uses a part"
-)]
+#![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod toml;
+pub(crate) mod toml;
 
-use anyhook_edit::{Format, Key};
+use anyhook_edit::{EditAction, EditError, EditOptions, EditedText, Key, edit};
+use anyhook_model::Format;
 use jsonc_parser::{JsonValue, ParseOptions, parse_to_value};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Stands once somewhere in the values; text edits by "the user" are made to it.
-pub const SENTINEL: &str = "7777777771";
+/// Occurs once somewhere in the values; text edits by "the user" are made to it.
+pub(crate) const SENTINEL: &str = "7777777771";
 
-pub fn path(keys: &[&str]) -> Vec<Key> {
+pub(crate) fn path(keys: &[&str]) -> Vec<Key> {
     keys.iter().map(|key| Key::from(*key)).collect()
 }
 
 /// What the installer writes.
-pub fn entry(event: &str) -> Value {
+pub(crate) fn entry(event: &str) -> Value {
     json!({"matcher": "", "hooks": [
         {"type": "command", "command": format!("/opt/bin/anyhook run --agent x --event {event}"), "timeout": 30},
     ]})
 }
 
-pub fn ours(value: &Value) -> bool {
+pub(crate) fn append(
+    text: &str,
+    format: Format,
+    path: &[Key],
+    value: &Value,
+    options: &EditOptions,
+) -> Result<EditedText, EditError> {
+    edit(text, format, EditAction::Append, path, value, options)
+}
+
+pub(crate) fn set(
+    text: &str,
+    format: Format,
+    path: &[Key],
+    value: &Value,
+    options: &EditOptions,
+) -> Result<EditedText, EditError> {
+    edit(text, format, EditAction::Set, path, value, options)
+}
+
+pub(crate) fn ours(value: &Value) -> bool {
     value.to_string().contains("anyhook run")
 }
 
 /// A small deterministic source of choices for the writer of texts.
-pub struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn roll(&mut self, sides: usize) -> usize {
+    pub(crate) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -52,7 +65,7 @@ impl Dice {
         usize::try_from((mixed ^ (mixed >> 31)) % (sides as u64)).unwrap()
     }
 
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.roll(from.len())]
     }
 }
@@ -106,7 +119,7 @@ fn handler() -> impl Strategy<Value = Value> {
 }
 
 /// Settings: other keys around, and hooks that are missing, empty or full.
-pub fn settings() -> impl Strategy<Value = Value> {
+pub(crate) fn settings() -> impl Strategy<Value = Value> {
     let events = prop::collection::vec(
         (
             prop_oneof![Just("PreToolUse"), Just("Stop"), Just("Other")],
@@ -130,7 +143,7 @@ pub fn settings() -> impl Strategy<Value = Value> {
 }
 
 /// The same settings with the sentinel in them.
-pub fn marked(mut value: Value) -> Value {
+pub(crate) fn marked(mut value: Value) -> Value {
     if !value.to_string().contains(SENTINEL) {
         value["count"] = Value::String(format!("#{SENTINEL}"));
     }
@@ -139,7 +152,7 @@ pub fn marked(mut value: Value) -> Value {
 
 /// How a text is written.
 #[derive(Debug, Clone, Copy)]
-pub enum Style {
+pub(crate) enum Style {
     Pretty(&'static str),
     Compact,
     OneLine,
@@ -148,7 +161,7 @@ pub enum Style {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub(crate) struct Layout {
     pub style: Style,
     pub format: Format,
     pub newline: &'static str,
@@ -157,7 +170,7 @@ pub struct Manner {
     pub seed: u64,
 }
 
-pub fn manner() -> impl Strategy<Value = Manner> {
+pub(crate) fn layout() -> impl Strategy<Value = Layout> {
     let style = prop_oneof![
         Just(Style::Pretty("  ")),
         Just(Style::Pretty("    ")),
@@ -169,7 +182,7 @@ pub fn manner() -> impl Strategy<Value = Manner> {
     let format = prop_oneof![Just(Format::Json), Just(Format::Jsonc)];
     let newline = prop_oneof![Just("\n"), Just("\r\n")];
     (style, format, newline, any::<[bool; 2]>(), any::<u64>()).prop_map(
-        |(style, format, newline, [bom, last_newline], seed)| Manner {
+        |(style, format, newline, [bom, last_newline], seed)| Layout {
             style,
             format,
             newline,
@@ -180,26 +193,26 @@ pub fn manner() -> impl Strategy<Value = Manner> {
     )
 }
 
-pub fn write(value: &Value, manner: &Manner) -> String {
+pub(crate) fn write(value: &Value, layout: &Layout) -> String {
     let mut writer = Writer {
-        manner: *manner,
-        dice: Dice::new(manner.seed),
+        layout: *layout,
+        dice: Dice::new(layout.seed),
         out: String::new(),
     };
-    if manner.bom {
+    if layout.bom {
         writer.out.push('\u{feff}');
     }
     writer.loose();
     writer.value(value, 0);
     writer.loose();
-    if manner.last_newline {
-        writer.out.push_str(manner.newline);
+    if layout.last_newline {
+        writer.out.push_str(layout.newline);
     }
     writer.out
 }
 
 struct Writer {
-    manner: Manner,
+    layout: Layout,
     dice: Dice,
     out: String,
 }
@@ -207,8 +220,8 @@ struct Writer {
 impl Writer {
     /// White space and comments where nothing is needed.
     fn loose(&mut self) {
-        let comments = self.manner.format == Format::Jsonc;
-        match self.manner.style {
+        let comments = self.layout.format == Format::Jsonc;
+        match self.layout.style {
             Style::Wild => {
                 for _ in 0..self.dice.roll(4) {
                     let blank = self.dice.pick(&["", " ", "\t", "\n", "\r\n", " \n\n\t "]);
@@ -232,11 +245,11 @@ impl Writer {
     }
 
     fn line(&mut self, depth: usize) {
-        if let Style::Pretty(unit) = self.manner.style {
-            if self.manner.format == Format::Jsonc && self.dice.roll(5) == 0 {
+        if let Style::Pretty(unit) = self.layout.style {
+            if self.layout.format == Format::Jsonc && self.dice.roll(5) == 0 {
                 self.out.push_str(" // note");
             }
-            self.out.push_str(self.manner.newline);
+            self.out.push_str(self.layout.newline);
             self.out.push_str(&unit.repeat(depth));
         } else {
             self.loose();
@@ -275,18 +288,18 @@ impl Writer {
                 self.string(key);
                 self.loose();
                 self.out.push(':');
-                if matches!(self.manner.style, Style::Pretty(_) | Style::OneLine) {
+                if matches!(self.layout.style, Style::Pretty(_) | Style::OneLine) {
                     self.out.push(' ');
                 }
                 self.loose();
             }
             self.value(item, depth + 1);
             self.loose();
-            let trailing = self.manner.format == Format::Jsonc && self.dice.roll(4) == 0;
+            let trailing = self.layout.format == Format::Jsonc && self.dice.roll(4) == 0;
             if index + 1 < count || trailing {
                 self.out.push(',');
             }
-            if index + 1 < count && matches!(self.manner.style, Style::OneLine) {
+            if index + 1 < count && matches!(self.layout.style, Style::OneLine) {
                 self.out.push(' ');
             }
         }
@@ -300,7 +313,7 @@ impl Writer {
 
     fn string(&mut self, text: &str) {
         let quoted = Value::String(text.to_owned()).to_string();
-        if matches!(self.manner.style, Style::Wild) && self.dice.roll(4) == 0 {
+        if matches!(self.layout.style, Style::Wild) && self.dice.roll(4) == 0 {
             self.out
                 .push_str(&quoted.replace('/', "\\/").replace('a', "\\u0061"));
         } else {
@@ -309,8 +322,8 @@ impl Writer {
     }
 }
 
-/// What a text says, read by another parser than ours. `None`: it says nothing.
-pub fn oracle(text: &str) -> Option<Value> {
+/// The content of a text, read by another parser than ours. `None`: it has none.
+pub(crate) fn oracle(text: &str) -> Option<Value> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -346,7 +359,7 @@ fn plain(value: JsonValue<'_>) -> Value {
 }
 
 /// A value of ours as the oracle shows it.
-pub fn shown(value: &Value) -> Value {
+pub(crate) fn shown(value: &Value) -> Value {
     match value {
         Value::Number(number) => Value::String(format!("#{number}")),
         Value::Array(items) => items.iter().map(shown).collect(),
@@ -360,7 +373,7 @@ pub fn shown(value: &Value) -> Value {
 }
 
 /// `root` with `value` at the end of `hooks.event`.
-pub fn with_hook(root: Option<Value>, event: &str, value: Value) -> Value {
+pub(crate) fn with_hook(root: Option<Value>, event: &str, value: Value) -> Value {
     let mut root = root.unwrap_or_else(|| json!({}));
     let hooks = root
         .as_object_mut()

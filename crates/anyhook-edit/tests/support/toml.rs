@@ -90,7 +90,7 @@ fn hooks() -> impl Strategy<Value = (&'static str, &'static str)> {
 }
 
 /// A whole file.
-pub fn file() -> impl Strategy<Value = String> {
+pub(crate) fn file() -> impl Strategy<Value = String> {
     let tables = prop::collection::vec((any::<u8>(), body()), 0..4);
     (body(), hooks(), tables, any::<[bool; 4]>()).prop_map(
         |(root, (line, section), tables, [first, crlf, bom, end])| {

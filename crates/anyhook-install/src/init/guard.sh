@@ -1,9 +1,9 @@
 #!/bin/sh
 # Denies shell commands that destroy more than they should.
 #
-# The event comes as JSON on stdin. Exit 2 denies, and what stands on stderr is
-# the reason that the agent reads; exit 0 has no objection. Change the list to
-# your needs; it is a net for accidents, not a wall against intent.
+# The event comes as JSON on stdin. Exit 2 denies, and the agent reads the text on
+# stderr as the reason; exit 0 does not object. Change the list to your needs: it
+# prevents accidents, and does not stop anyone who wants to get around it.
 
 # Without quotes, so that these hide nothing.
 command=$(sed -nE 's/.*"command":"(([^"\\]|\\.)*)".*/\1/p' | sed "s/\\\\\"//g; s/'//g")

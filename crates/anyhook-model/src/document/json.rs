@@ -1,42 +1,63 @@
 //! JSON, strict or with comments and trailing commas.
 //!
-//! A parser of our own, because the tree needs positions of keys, a limit on
-//! depth, and findings that do not end at the first mistake.
+//! Not a parser crate, because the tree needs the positions of keys, a limit on
+//! depth, numbers as written, and findings that do not end at the first error.
 
-use super::{MAX_DEPTH, Member, Node, Value, number, report_duplicates, too_deep};
+use super::{MAX_DEPTH, Member, Node, Value, parse_number, report_duplicates, too_deep};
 use crate::diagnostic::{Diagnostic, Span};
 
-pub(super) fn parse(text: &str, lenient: bool) -> (Option<Node>, Vec<Diagnostic>) {
-    let mut parser = Parser {
-        text,
-        at: if text.starts_with('\u{feff}') { 3 } else { 0 },
-        lenient,
-        findings: Vec::new(),
-    };
+/// Deepest nesting in files of other programs, which are only edited.
+const MAX_EDITING_DEPTH: usize = 128;
+
+pub(super) fn parse(text: &str, comments: bool) -> (Option<Node>, Vec<Diagnostic>) {
+    let mut parser = Parser::new(text, comments, false);
+    if text.starts_with('\u{feff}') {
+        parser.at = '\u{feff}'.len_utf8();
+    }
     let tree = parser.document();
     (tree, parser.findings)
+}
+
+/// See [`super::parse_json_for_editing`].
+pub(super) fn parse_for_editing(text: &str, comments: bool) -> Result<Option<Node>, Diagnostic> {
+    let mut parser = Parser::new(text, comments, true);
+    let tree = parser.document();
+    match parser.findings.into_iter().next() {
+        Some(finding) => Err(finding),
+        None => Ok(tree),
+    }
 }
 
 struct Parser<'a> {
     text: &'a str,
     /// Always on a character boundary.
     at: usize,
-    lenient: bool,
+    /// Whether comments and trailing commas are allowed.
+    comments: bool,
+    editing: bool,
     findings: Vec<Diagnostic>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
+    fn new(text: &'a str, comments: bool, editing: bool) -> Self {
+        Self {
+            text,
+            at: 0,
+            comments,
+            editing,
+            findings: Vec::new(),
+        }
+    }
+
+    /// `None` without a finding: the text is blank.
     fn document(&mut self) -> Option<Node> {
         self.skip_blank()?;
-        if self.peek().is_none() {
-            self.report(Span::at(self.at), "the file is empty");
-            return None;
-        }
+        self.peek()?;
         let node = self.value(0)?;
         self.skip_blank()?;
         if self.peek().is_some() {
             let span = self.here();
-            self.report(span, "there is something after the end of the document");
+            self.report(span, "unexpected text after the end of the document");
         }
         Some(node)
     }
@@ -45,7 +66,7 @@ impl Parser<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn rest(&self) -> &str {
+    fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -65,21 +86,27 @@ impl Parser<'_> {
             .push(Diagnostic::error("syntax", span, message).help(help));
     }
 
-    /// White space and comments. `None` when a comment does not end.
+    /// White space and comments. `None` if a comment is malformed.
     fn skip_blank(&mut self) -> Option<()> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\r' | b'\n') => self.at += 1,
                 Some(b'/') if self.rest().starts_with("//") => {
-                    let length = self.rest().find('\n').unwrap_or(self.rest().len());
-                    self.comment(length);
+                    let line = self.rest().split('\n').next().unwrap_or_default();
+                    let body = line.strip_suffix('\r').unwrap_or(line);
+                    if self.editing && body.contains('\r') {
+                        let span = Span::new(self.at, self.at + line.len());
+                        self.report(span, "carriage return inside a comment: some readers end the comment there, others do not");
+                        return None;
+                    }
+                    self.comment(line.len());
                 }
                 Some(b'/') if self.rest().starts_with("/*") => {
                     let body = self.rest().get(2..).unwrap_or_default();
                     let Some(end) = body.find("*/") else {
                         self.report(
                             Span::new(self.at, self.at + 2),
-                            "the comment has no end `*/`",
+                            "this comment is never closed",
                         );
                         return None;
                     };
@@ -91,20 +118,25 @@ impl Parser<'_> {
     }
 
     fn comment(&mut self, length: usize) {
-        if !self.lenient {
+        if !self.comments {
             let span = Span::new(self.at, self.at + length);
-            self.report(span, "JSON has no comments");
+            self.report(span, "comments are not allowed in JSON");
         }
         self.at += length;
     }
 
     fn value(&mut self, depth: usize) -> Option<Node> {
         let start = self.at;
-        if depth >= MAX_DEPTH {
-            self.findings.push(too_deep(self.here()));
-            return None;
-        }
+        let max_depth = if self.editing {
+            MAX_EDITING_DEPTH
+        } else {
+            MAX_DEPTH
+        };
         let value = match self.peek() {
+            Some(b'{' | b'[') if depth >= max_depth => {
+                self.findings.push(too_deep(self.here(), max_depth));
+                return None;
+            }
             Some(b'{') => self.object(depth)?,
             Some(b'[') => self.array(depth)?,
             Some(b'"') => Value::String(self.string()?),
@@ -113,21 +145,21 @@ impl Parser<'_> {
                 let span = self.here();
                 self.report_with_help(
                     span,
-                    "text is in double quotes",
-                    "write `\"` in place of `'`",
+                    "strings must be in double quotes",
+                    "replace `'` with `\"`",
                 );
                 return None;
             }
             Some(_) => self.word()?,
             None => {
-                self.report(Span::at(self.at), "the file ends where a value should be");
+                self.report(
+                    Span::at(self.at),
+                    "expected a value, found the end of the file",
+                );
                 return None;
             }
         };
-        Some(Node {
-            value,
-            span: Span::new(start, self.at),
-        })
+        Some(Node::inline(value, Span::new(start, self.at)))
     }
 
     fn word(&mut self) -> Option<Value> {
@@ -143,13 +175,14 @@ impl Parser<'_> {
             "" => {
                 let found = self.rest().chars().next().unwrap_or_default();
                 let span = self.here();
-                self.report(span, format!("a value should be here, not `{found}`"));
+                let message = format!("expected a value, found `{}`", found.escape_debug());
+                self.report(span, message);
                 return None;
             }
             _ => {
-                let message = format!("`{word}` is not a value");
+                let message = format!("`{word}` is not a JSON value");
                 let span = Span::new(self.at, self.at + length);
-                self.report_with_help(span, message, "put text in double quotes");
+                self.report_with_help(span, message, "put strings in double quotes");
                 return None;
             }
         };
@@ -165,13 +198,11 @@ impl Parser<'_> {
             })
             .unwrap_or(self.rest().len());
         let digits = self.rest().get(..length).unwrap_or_default();
-        if is_number(digits)
-            && let Some(number) = number::read(digits)
-        {
+        if is_number(digits) && (self.editing || parse_number(digits).is_some()) {
             self.at += length;
-            return Some(Value::Number(number));
+            return Some(Value::Number(digits.to_owned()));
         }
-        let message = format!("`{digits}` is not a number that JSON can hold");
+        let message = format!("`{digits}` is not a valid JSON number");
         self.report(Span::new(self.at, self.at + length), message);
         None
     }
@@ -206,7 +237,9 @@ impl Parser<'_> {
             match self.peek() {
                 Some(b'}') => {
                     self.at += 1;
-                    report_duplicates(&members, &mut self.findings);
+                    if !self.editing {
+                        report_duplicates(&members, &mut self.findings);
+                    }
                     return Some(Value::Object(members));
                 }
                 Some(b'"') => members.push(self.member(depth)?),
@@ -218,8 +251,8 @@ impl Parser<'_> {
                     let span = self.here();
                     self.report_with_help(
                         span,
-                        "a key should be here",
-                        "keys are text in double quotes, followed by `:`",
+                        "expected a key",
+                        "keys are strings in double quotes, followed by `:`",
                     );
                     return None;
                 }
@@ -236,7 +269,7 @@ impl Parser<'_> {
         if self.peek() != Some(b':') {
             self.report(
                 key_span,
-                format!("`:` and a value should follow the key `{key}`"),
+                format!("expected `:` and a value after the key `{key}`"),
             );
             return None;
         }
@@ -259,25 +292,25 @@ impl Parser<'_> {
                 let comma = self.at;
                 self.at += 1;
                 self.skip_blank()?;
-                if self.peek() == Some(close) && !self.lenient {
+                if self.peek() == Some(close) && !self.comments {
                     self.report(
                         Span::new(comma, comma + 1),
-                        "JSON has no comma after the last element",
+                        "trailing commas are not allowed in JSON",
                     );
                 }
             }
             Some(byte) if byte == close => {}
-            // The other bracket is a mistake of nesting: going on would only guess.
+            // The wrong bracket: how to continue would be a guess.
             Some(b'}' | b']') => {
                 let span = self.here();
                 let wanted = char::from(close);
-                self.report(span, format!("`{wanted}` should be here"));
+                self.report(span, format!("expected `{wanted}`"));
                 return None;
             }
             Some(_) => {
                 self.report_with_help(
                     Span::at(end_of_value),
-                    "a comma is missing here",
+                    "missing comma",
                     "put `,` between two elements",
                 );
             }
@@ -304,14 +337,14 @@ impl Parser<'_> {
                 }
                 Some(b'\\') => out.push(self.escape()?),
                 Some(b'\n' | b'\r') | None => {
-                    self.report(Span::new(open, self.at), "this text has no closing `\"`");
+                    self.report(Span::new(open, self.at), "this string is never closed");
                     return None;
                 }
                 Some(control) => {
                     let span = self.here();
                     self.report_with_help(
                         span,
-                        "a control character cannot stand in text as it is",
+                        "control characters are not allowed in strings",
                         "write it as an escape such as `\\t`",
                     );
                     out.push(char::from(control));
@@ -338,8 +371,8 @@ impl Parser<'_> {
                 let width = other.map_or(0, char::len_utf8);
                 self.report_with_help(
                     Span::new(start, start + 1 + width),
-                    "not an escape that JSON has",
-                    "a backslash itself is written `\\\\`",
+                    "unknown escape in a string",
+                    "write a backslash as `\\\\`",
                 );
                 return None;
             }
@@ -348,22 +381,30 @@ impl Parser<'_> {
         Some(plain)
     }
 
-    /// `\u` and four digits, twice for a surrogate pair.
+    /// `\u` and four digits, twice for a surrogate pair. Half a pair is legal
+    /// JSON but not a character: an editor replaces it, everyone else refuses it.
     fn unicode_escape(&mut self, start: usize) -> Option<char> {
-        let first = self.code_unit();
-        let code = match first {
-            Some(high @ 0xd800..=0xdbff) => match self.code_unit() {
-                Some(low @ 0xdc00..=0xdfff) => {
-                    Some(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
-                }
-                _ => None,
-            },
-            other => other,
+        let Some(mut code) = self.code_unit() else {
+            let span = Span::new(start, start + 2);
+            self.report(span, "`\\u` must be followed by four hexadecimal digits");
+            return None;
         };
-        let letter = code.and_then(char::from_u32);
+        let end = self.at;
+        if let high @ 0xd800..=0xdbff = code {
+            match self.code_unit() {
+                Some(low @ 0xdc00..=0xdfff) => {
+                    code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                }
+                _ => self.at = end,
+            }
+        }
+        let letter = char::from_u32(code);
+        if letter.is_none() && self.editing {
+            return Some(char::REPLACEMENT_CHARACTER);
+        }
         if letter.is_none() {
-            let end = self.at.max(start + 2);
-            self.report(Span::new(start, end), "not a character: `\\u` needs four hexadecimal digits, and a surrogate its other half");
+            let span = Span::new(start, end);
+            self.report(span, "this escape is only half of a surrogate pair");
         }
         letter
     }
@@ -379,20 +420,7 @@ impl Parser<'_> {
     }
 }
 
-/// JSON's grammar of numbers: no leading zero, no `+`, digits around the point.
+/// JSON's number syntax, for a number of any size.
 fn is_number(text: &str) -> bool {
-    let text = text.strip_prefix('-').unwrap_or(text);
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
-    };
-    let (whole, fraction) = match mantissa.split_once('.') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (mantissa, None),
-    };
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    digits(whole)
-        && (whole == "0" || !whole.starts_with('0'))
-        && fraction.is_none_or(digits)
-        && exponent.is_none_or(|part| digits(part.strip_prefix(['+', '-']).unwrap_or(part)))
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -1,17 +1,17 @@
-//! YAML 1.2 with the core schema, as far as it can say what JSON can say.
+//! YAML 1.2 with the core schema, restricted to what JSON can express.
 //!
-//! Refused with a finding: aliases (a few lines of them can stand for
-//! gigabytes), tags other than the core ones, keys that are not text, several
-//! documents, infinity and not-a-number.
+//! Refused with a finding: aliases (a few lines can expand to gigabytes), tags
+//! other than the core ones, keys that are not text, several documents,
+//! infinity and not-a-number.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use super::{MAX_DEPTH, Member, Node, Value, number, report_duplicates, too_deep};
+use super::{MAX_DEPTH, Member, Node, Value, parse_number, report_duplicates, too_deep};
 use crate::diagnostic::{Diagnostic, Span};
 
 pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut builder = Builder {
+    let mut builder = TreeBuilder {
         text,
         offsets: Offsets::new(body, text.len() - body.len()),
         stack: Vec::new(),
@@ -20,50 +20,29 @@ pub(super) fn parse(text: &str) -> (Option<Node>, Vec<Diagnostic>) {
         findings: Vec::new(),
     };
     let whole = builder.run(body).is_some();
-    let root = builder.root.filter(|_| whole);
-    if whole && root.is_none() && builder.findings.is_empty() {
-        builder.findings.push(Diagnostic::error(
-            "syntax",
-            Span::at(0),
-            "the file is empty",
-        ));
-    }
-    (root, builder.findings)
+    (builder.root.filter(|_| whole), builder.findings)
 }
 
-/// From the scanner's character positions to byte offsets.
+/// Converts the scanner's character positions to byte offsets.
 struct Offsets {
-    /// Byte offset of each character, or nothing when all are one byte wide.
     starts: Vec<usize>,
-    length: usize,
-    skipped: usize,
+    end: usize,
 }
 
 impl Offsets {
     fn new(text: &str, skipped: usize) -> Self {
-        let starts = if text.is_ascii() {
-            Vec::new()
-        } else {
-            text.char_indices().map(|(at, _)| at).collect()
-        };
         Self {
-            starts,
-            length: text.len(),
-            skipped,
+            starts: text.char_indices().map(|(at, _)| at + skipped).collect(),
+            end: text.len() + skipped,
         }
     }
 
     fn byte(&self, index: usize) -> usize {
-        let at = if self.starts.is_empty() {
-            index.min(self.length)
-        } else {
-            self.starts.get(index).copied().unwrap_or(self.length)
-        };
-        at + self.skipped
+        self.starts.get(index).copied().unwrap_or(self.end)
     }
 }
 
-enum Frame {
+enum OpenContainer {
     Array {
         items: Vec<Node>,
         start: usize,
@@ -75,17 +54,17 @@ enum Frame {
     },
 }
 
-struct Builder<'a> {
+struct TreeBuilder<'a> {
     text: &'a str,
     offsets: Offsets,
-    stack: Vec<Frame>,
+    stack: Vec<OpenContainer>,
     root: Option<Node>,
     documents: usize,
     findings: Vec<Diagnostic>,
 }
 
-impl Builder<'_> {
-    /// `None` when the text cannot be read to its end.
+impl TreeBuilder<'_> {
+    /// `None` if the text cannot be parsed to its end.
     fn run(&mut self, body: &str) -> Option<()> {
         let mut parser = Parser::new_from_str(body);
         while let Some(event) = parser.next_event() {
@@ -120,7 +99,7 @@ impl Builder<'_> {
             .get(line_start..)
             .and_then(|line| line.split(|letter: char| !letter.is_whitespace()).next());
         if indentation.is_some_and(|blank| blank.contains('\t')) {
-            finding = finding.help("YAML is indented by spaces, never by tabs");
+            finding = finding.help("indent YAML with spaces, not tabs");
         }
         self.findings.push(finding);
     }
@@ -138,8 +117,8 @@ impl Builder<'_> {
                     self.error(
                         "several-documents",
                         span,
-                        "there is a second document in this file",
-                        "keep one document per file: remove the `---` and what follows it",
+                        "the file has more than one document",
+                        "keep one document per file: remove the `---` and everything after it",
                     );
                     return None;
                 }
@@ -152,27 +131,24 @@ impl Builder<'_> {
                 self.error(
                     "alias",
                     span,
-                    "aliases are not read",
-                    "write the value out in place of the alias",
+                    "aliases are not supported",
+                    "replace the alias with the value",
                 );
                 if self.expects_key() {
                     return None;
                 }
-                self.place(Node {
-                    value: Value::Null,
-                    span,
-                });
+                self.add(Node::inline(Value::Null, span));
             }
             Event::SequenceStart(_, tag) => {
                 self.open(span, tag.as_deref(), "seq")?;
-                self.stack.push(Frame::Array {
+                self.stack.push(OpenContainer::Array {
                     items: Vec::new(),
                     start: span.start,
                 });
             }
             Event::MappingStart(_, tag) => {
                 self.open(span, tag.as_deref(), "map")?;
-                self.stack.push(Frame::Object {
+                self.stack.push(OpenContainer::Object {
                     members: Vec::new(),
                     key: None,
                     start: span.start,
@@ -180,14 +156,14 @@ impl Builder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let (value, start) = match self.stack.pop()? {
-                    Frame::Array { items, start } => (Value::Array(items), start),
-                    Frame::Object { members, start, .. } => {
+                    OpenContainer::Array { items, start } => (Value::Array(items), start),
+                    OpenContainer::Object { members, start, .. } => {
                         report_duplicates(&members, &mut self.findings);
                         (Value::Object(members), start)
                     }
                 };
                 let span = self.trimmed(Span::new(start, span.end));
-                self.place(Node { value, span });
+                self.add(Node::inline(value, span));
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
         }
@@ -196,7 +172,7 @@ impl Builder<'_> {
 
     fn open(&mut self, span: Span, tag: Option<&Tag>, expected: &str) -> Option<()> {
         if self.stack.len() >= MAX_DEPTH {
-            self.findings.push(too_deep(span));
+            self.findings.push(too_deep(span, MAX_DEPTH));
             return None;
         }
         if self.expects_key() {
@@ -217,12 +193,15 @@ impl Builder<'_> {
     }
 
     fn unknown_tag(&mut self, tag: &Tag, span: Span) {
-        let message = format!("the tag `{tag}` does not fit here");
+        let message = format!("the tag `{tag}` is not allowed here");
         self.error("tag", span, message, "remove the tag");
     }
 
     fn expects_key(&self) -> bool {
-        matches!(self.stack.last(), Some(Frame::Object { key: None, .. }))
+        matches!(
+            self.stack.last(),
+            Some(OpenContainer::Object { key: None, .. })
+        )
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) {
@@ -234,11 +213,11 @@ impl Builder<'_> {
                 Value::Null
             }
         };
-        let Some(Frame::Object {
+        let Some(OpenContainer::Object {
             key: key @ None, ..
         }) = self.stack.last_mut()
         else {
-            self.place(Node { value, span });
+            self.add(Node::inline(value, span));
             return;
         };
         *key = Some((text.to_owned(), span));
@@ -277,7 +256,9 @@ impl Builder<'_> {
         let fits = match &value {
             Value::Null => suffix == "null",
             Value::Bool(_) => suffix == "bool",
-            Value::Number(number) => suffix == "float" || (suffix == "int" && !number.is_f64()),
+            Value::Number(digits) => {
+                suffix == "float" || (suffix == "int" && !digits.contains(['.', 'e']))
+            }
             _ => false,
         };
         if !(tag.is_yaml_core_schema() && fits) {
@@ -286,12 +267,12 @@ impl Builder<'_> {
         Ok(value)
     }
 
-    /// Puts a finished value where it belongs.
-    fn place(&mut self, node: Node) {
+    /// Adds a finished value to the innermost open list or object.
+    fn add(&mut self, node: Node) {
         match self.stack.last_mut() {
             None => self.root = Some(node),
-            Some(Frame::Array { items, .. }) => items.push(node),
-            Some(Frame::Object { members, key, .. }) => {
+            Some(OpenContainer::Array { items, .. }) => items.push(node),
+            Some(OpenContainer::Object { members, key, .. }) => {
                 if let Some((key, key_span)) = key.take() {
                     members.push(Member {
                         key,
@@ -303,7 +284,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The scanner's ends run on over white space.
+    /// Without the white space at the end, which the scanner includes.
     fn trimmed(&self, span: Span) -> Span {
         let kept = self
             .text
@@ -332,15 +313,15 @@ fn core(text: &str, span: Span) -> Result<Value, Diagnostic> {
                 };
                 if !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix)) {
                     return u64::from_str_radix(digits, radix)
-                        .map(|value| Value::Number(value.into()))
+                        .map(|value| Value::Number(value.to_string()))
                         .map_err(|_| not_a_number(text, span));
                 }
             }
             if !is_decimal(unsigned) {
                 return Ok(Value::String(text.to_owned()));
             }
-            number::read(text.strip_prefix('+').unwrap_or(text))
-                .map(Value::Number)
+            parse_number(text.strip_prefix('+').unwrap_or(text))
+                .map(|number| Value::Number(number.to_string()))
                 .ok_or_else(|| not_a_number(text, span))?
         }
     })
@@ -350,7 +331,7 @@ fn not_a_number(text: &str, span: Span) -> Diagnostic {
     Diagnostic::error(
         "syntax",
         span,
-        format!("`{text}` is not a number that JSON can hold"),
+        format!("`{text}` is not a valid JSON number"),
     )
     .help("put it in quotes if it is text")
 }

@@ -1,86 +1,62 @@
-//! Handler and platform.
+//! Checks of a handler.
+
+use serde_json::Value as Json;
 
 use super::checker::{Checker, list, suggestion};
 use super::path::Path;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::document::{Member, Node, Value};
-use crate::fields::{self, HANDLER_KINDS, NEUTRAL_DIALECTS, OSX_ALIASES, TIMEOUT_ACTIONS};
-use crate::hook::{Handler, HandlerKind, Platform, TimeoutAction};
+use crate::fields::{self, NeutralDialect, OSX_ALIASES};
+use crate::hook::{HandlerKind, Platform, TimeoutAction};
 use crate::suggest::nearest;
 
-/// More seconds than anybody means; milliseconds, more likely.
-const LONG_TIMEOUT: f64 = 1000.0;
+/// A longer timeout was probably meant in milliseconds.
+const LONG_TIMEOUT_SECONDS: f64 = 1000.0;
 
 impl Checker<'_> {
-    pub(super) fn handler(&mut self, node: &Node, path: &Path<'_>) -> Option<Handler> {
+    /// The checked fields of a handler, as JSON.
+    pub(super) fn handler(&mut self, node: &Node, path: &Path<'_>) -> Option<Json> {
         let members = self.object(node, path)?;
-        let mut handler = Handler::default();
-        let mut kind = None;
         let mut has_kind = false;
-        for member in members {
-            let at = path.key(&member.key);
-            let known = fields::names(fields::HANDLER).any(|field| field == member.key);
-            if known && self.is_null(member, path) {
-                continue;
-            }
-            let value = &member.value;
-            match member.key.as_str() {
-                "type" => {
-                    has_kind = true;
-                    kind = self
-                        .word(
-                            value,
-                            &HANDLER_KINDS,
-                            "unknown-handler",
-                            "handler type",
-                            &at,
-                        )
-                        .and_then(HandlerKind::parse);
+        let handler = self.fields(
+            members,
+            fields::HANDLER,
+            path,
+            |checker, member, field, at| {
+                let value = &member.value;
+                match field.name {
+                    "type" => {
+                        has_kind = true;
+                        let (words, code) = (&HandlerKind::WORDS, "unknown-handler");
+                        let word = checker.word(value, words, code, "handler type", at);
+                        word.map(Json::from)
+                    }
+                    "timeout_action" => {
+                        let (words, code) = (&TimeoutAction::WORDS, "unknown-action");
+                        let word = checker.word(value, words, code, "timeout action", at);
+                        word.map(Json::from)
+                    }
+                    "platform" => serde_json::to_value(checker.platform(value, at)).ok(),
+                    "timeout" => checker.timeout(value, at).map(Json::from),
+                    "status_message" => checker.text(value, at).map(Json::from),
+                    "url" => checker.url(value, at).map(Json::from),
+                    "dialect" => checker.dialect(value, at).map(Json::from),
+                    _ => checker.shaped(value, field, at),
                 }
-                "command" => handler.command = self.filled_text(value, &at),
-                "platform" => handler.platform = self.platform(value, &at),
-                "cwd" => handler.cwd = self.filled_text(value, &at),
-                "env" => handler.env = self.text_map(value, &at),
-                "timeout" => handler.timeout = self.timeout(value, &at),
-                "timeout_action" => {
-                    let word = self.word(
-                        value,
-                        &TIMEOUT_ACTIONS,
-                        "unknown-action",
-                        "timeout action",
-                        &at,
-                    );
-                    handler.timeout_action = word.map(|word| match word {
-                        "block" => TimeoutAction::Block,
-                        _ => TimeoutAction::Warn,
-                    });
-                }
-                "async" => handler.is_async = self.flag(value, &at).unwrap_or_default(),
-                "status_message" => handler.status_message = self.text(value, &at),
-                "url" => handler.url = self.url(value, &at),
-                "headers" => handler.headers = self.text_map(value, &at),
-                "allowed_env_vars" => handler.allowed_env_vars = self.texts(value, &at),
-                "prompt" => handler.prompt = self.filled_text(value, &at),
-                "model" => handler.model = self.filled_text(value, &at),
-                "dialect" => handler.dialect = self.dialect(value, &at),
-                _ => {
-                    self.unknown_field(member, fields::HANDLER, path);
-                    handler.extra.insert(member.key.clone(), value.to_json());
-                }
-            }
-        }
+            },
+        );
         let start = Span::at(node.span.start);
         if !has_kind {
-            let help = format!("add `type`: {}", list(&HANDLER_KINDS));
+            let help = format!("add `type`: {}", list(&HandlerKind::WORDS));
             self.missing("type", start, &help, path);
         }
-        handler.kind = kind?;
-        self.fields_of_kind(handler.kind, members, start, path);
-        self.header_variables(&handler, node, path);
-        Some(handler)
+        let kind = HandlerKind::parse(handler.get("type")?.as_str()?)?;
+        self.fields_of_kind(kind, members, start, path);
+        self.header_variables(handler.get("allowed_env_vars"), node, path);
+        Some(Json::Object(handler))
     }
 
-    /// The field without which a type is nothing, and fields that it never reads.
+    /// The field that a type requires, and fields that it never reads.
     fn fields_of_kind(
         &mut self,
         kind: HandlerKind,
@@ -90,9 +66,9 @@ impl Checker<'_> {
     ) {
         let (needed, help) = match kind {
             HandlerKind::Command => ("command", "add `command` with the program to run"),
-            HandlerKind::Http => ("url", "add `url`, where the event is posted"),
+            HandlerKind::Http => ("url", "add `url`, the address that the event is posted to"),
             HandlerKind::Prompt | HandlerKind::Agent => {
-                ("prompt", "add `prompt`, what the model is asked")
+                ("prompt", "add `prompt`, the question to the model")
             }
         };
         let there = members
@@ -120,14 +96,20 @@ impl Checker<'_> {
     }
 
     fn timeout(&mut self, node: &Node, path: &Path<'_>) -> Option<f64> {
-        let seconds = self.number(node, path)?.as_f64()?;
-        if seconds < 0.0 {
-            let finding = Diagnostic::error("negative", node.span, format!("`{path}` is negative"))
-                .help("it is a number of seconds; 0 means the default of 30");
+        let seconds = self.seconds(node, path)?;
+        if seconds == 0.0 {
+            let default = crate::hook::DEFAULT_TIMEOUT_SECS;
+            let finding = Diagnostic::warning(
+                "zero-timeout",
+                node.span,
+                format!("`{path}` is 0, which means the default of {default} seconds"),
+            )
+            .help(format!(
+                "there is no hook without a time limit: write `timeout: {default}`, or leave it out"
+            ));
             self.push(finding, path);
-            return None;
         }
-        if seconds >= LONG_TIMEOUT {
+        if seconds >= LONG_TIMEOUT_SECONDS {
             let finding = Diagnostic::warning(
                 "long-timeout",
                 node.span,
@@ -152,12 +134,9 @@ impl Checker<'_> {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
             (None, None) => {
-                let finding = Diagnostic::error(
-                    "bad-url",
-                    node.span,
-                    format!("`{url}` is not a web address"),
-                )
-                .help("it begins with `https://`");
+                let finding =
+                    Diagnostic::error("bad-url", node.span, format!("`{url}` is not a valid URL"))
+                        .help("a URL starts with `https://`");
                 self.push(finding, path);
                 return None;
             }
@@ -165,12 +144,9 @@ impl Checker<'_> {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit('@').next().unwrap_or_default();
         if host.is_empty() || host.starts_with(':') || url.contains(char::is_whitespace) {
-            let finding = Diagnostic::error(
-                "bad-url",
-                node.span,
-                format!("`{url}` is not a web address"),
-            )
-            .help("write it as `https://host/path`");
+            let finding =
+                Diagnostic::error("bad-url", node.span, format!("`{url}` is not a valid URL"))
+                    .help("write it as `https://host/path`");
             self.push(finding, path);
             return None;
         }
@@ -189,10 +165,10 @@ impl Checker<'_> {
     fn dialect(&mut self, node: &Node, path: &Path<'_>) -> Option<String> {
         let dialect = self.filled_text(node, path)?;
         let agents = self.vocabulary.agents;
-        if NEUTRAL_DIALECTS.contains(&dialect.as_str()) || agents.contains(&dialect.as_str()) {
+        if NeutralDialect::parse(&dialect).is_some() || agents.contains(&dialect.as_str()) {
             return Some(dialect);
         }
-        let all = NEUTRAL_DIALECTS.iter().chain(agents).copied();
+        let all = NeutralDialect::WORDS.iter().chain(agents).copied();
         let help = suggestion(
             nearest(&dialect, all),
             "it is `canonical`, `contract`, `openhook` or an agent's slug",
@@ -201,7 +177,7 @@ impl Checker<'_> {
             let finding = Diagnostic::error(
                 "unknown-dialect",
                 node.span,
-                format!("`{dialect}` cannot be a dialect"),
+                format!("`{dialect}` is not a valid dialect name"),
             );
             self.push(finding.help(help), path);
             return None;
@@ -257,15 +233,12 @@ impl Checker<'_> {
     }
 
     /// A header may only use variables that are allowed by name.
-    fn header_variables(&mut self, handler: &Handler, node: &Node, path: &Path<'_>) {
+    fn header_variables(&mut self, allowed: Option<&Json>, node: &Node, path: &Path<'_>) {
+        let allowed = allowed.and_then(Json::as_array);
         let headers = node.get("headers").and_then(Node::as_object);
         for member in headers.unwrap_or_default() {
             for variable in variables(member.value.as_str().unwrap_or_default()) {
-                if handler
-                    .allowed_env_vars
-                    .iter()
-                    .any(|allowed| allowed == variable)
-                {
+                if allowed.is_some_and(|names| names.iter().any(|name| name == variable)) {
                     continue;
                 }
                 let finding = Diagnostic::warning(
@@ -280,10 +253,10 @@ impl Checker<'_> {
     }
 }
 
-/// The types that read a field; none when all do.
+/// The types that read a field; empty if all do.
 fn readers(field: &str) -> &'static [HandlerKind] {
     match field {
-        "command" | "platform" | "cwd" | "env" => &[HandlerKind::Command],
+        "command" | "args" | "platform" | "cwd" | "env" => &[HandlerKind::Command],
         "url" | "headers" | "allowed_env_vars" => &[HandlerKind::Http],
         "prompt" | "model" => &[HandlerKind::Prompt, HandlerKind::Agent],
         _ => &[],

@@ -1,15 +1,19 @@
-//! Manifest and hook.
+//! Checks of a manifest and its hooks.
 
 use std::collections::HashSet;
 
-use serde_json::Map;
+use serde_json::{Map, Value as Json};
 
 use super::checker::{Checker, list, suggestion};
 use super::path::Path;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::document::Node;
-use crate::fields::{self, STRATEGIES};
-use crate::hook::{Handler, HandlerKind, Hook, Manifest, SPEC, SPECS, TimeoutAction};
+use crate::fields;
+use crate::hook::{
+    Handler, HandlerKind, Hook, Manifest, OnFailure, SPEC, SPECS, Strategy, TimeoutAction,
+};
+use crate::interpreter;
+use crate::matcher::Matcher;
 use crate::registry::{self, CAPABILITIES, EVENTS, Semantic};
 use crate::suggest::nearest;
 
@@ -21,7 +25,7 @@ impl Checker<'_> {
                 node.span,
                 format!(
                     "a manifest is an object with `spec` and `hooks`, not {}",
-                    node.kind()
+                    node.type_name()
                 ),
             );
             self.push(finding, path);
@@ -43,8 +47,8 @@ impl Checker<'_> {
                     hooks = self.hooks(&member.value, &at);
                 }
                 _ => {
-                    self.unknown_field(member, fields::MANIFEST, path);
-                    extra.insert(member.key.clone(), member.value.to_json());
+                    let value = self.unknown_field(member, fields::MANIFEST, path);
+                    extra.insert(member.key.clone(), value);
                 }
             }
         }
@@ -76,9 +80,9 @@ impl Checker<'_> {
         let spec = match node.as_str() {
             Some(spec) if SPECS.contains(&spec) => return Some(spec.to_owned()),
             Some(spec) => format!("`{spec}`"),
-            None => node.kind().to_owned(),
+            None => node.type_name().to_owned(),
         };
-        let message = format!("{spec} is not a version that is supported");
+        let message = format!("{spec} is not a supported version");
         let help = format!("write {}", list(&SPECS));
         self.push(
             Diagnostic::error("unknown-spec", node.span, message).help(help),
@@ -106,9 +110,9 @@ impl Checker<'_> {
                 let finding = Diagnostic::warning(
                     "duplicate-name",
                     name.span,
-                    format!("another hook is called `{text}` too"),
+                    format!("another hook is already named `{text}`"),
                 )
-                .help("give each hook its own name, so that messages say which one is meant");
+                .help("give each hook its own name, so that messages are unambiguous");
                 self.push(finding, &at.key("name"));
             }
         }
@@ -117,64 +121,61 @@ impl Checker<'_> {
 
     fn hook(&mut self, node: &Node, path: &Path<'_>) -> Option<Hook> {
         let members = self.object(node, path)?;
-        let mut name = None;
-        let mut event = None;
-        let mut matcher = None;
-        let mut handler = None;
-        let mut blocking = false;
-        let mut degradation = Map::new();
-        let mut capabilities = Vec::new();
-        let mut provider_data = Map::new();
-        let mut extra = Map::new();
         let mut spans = Spans::default();
-        for member in members {
-            let at = path.key(&member.key);
-            let known = fields::names(fields::HOOK).any(|field| field == member.key);
-            if known && self.is_null(member, path) {
-                continue;
-            }
+        let event = node.get("event").and_then(Node::as_str);
+        let event = event.and_then(registry::event);
+        self.matches_subject = event.is_some_and(|event| event.subject.is_some());
+        let hook = self.fields(members, fields::HOOK, path, |checker, member, field, at| {
             let value = &member.value;
-            match member.key.as_str() {
-                "name" => name = self.filled_text(value, &at),
+            match field.name {
                 "event" => {
                     spans.event = Some(value.span);
-                    event = self.event_name(value, &at);
+                    checker.event_name(value, at).map(Json::from)
                 }
                 "matcher" => {
                     spans.matcher = Some(value.span);
-                    matcher = self.matcher(value, &at);
+                    let matcher = checker.matcher(value, at)?;
+                    serde_json::to_value(matcher).ok()
                 }
                 "handler" => {
+                    let span = |key| value.get(key).map(|field| field.span);
                     spans.handler = true;
-                    spans.command = value.get("command").map(|command| command.span);
-                    spans.is_async = value.get("async").map(|flag| flag.span);
-                    spans.timeout_action = value.get("timeout_action").map(|action| action.span);
-                    handler = self.handler(value, &at);
+                    spans.command = span("command");
+                    spans.is_async = span("async");
+                    spans.timeout_action = span("timeout_action");
+                    checker.handler(value, at)
                 }
                 "blocking" => {
                     spans.blocking = Some(value.span);
-                    let flag = self.flag(value, &at);
+                    let flag = checker.flag(value, at);
                     spans.blocking_unclear = flag.is_none();
-                    blocking = flag.unwrap_or_default();
+                    flag.map(Json::from)
                 }
-                "degradation" => degradation = self.degradation(value, &at),
+                "on_failure" => {
+                    spans.on_failure = Some(value.span);
+                    let (words, code) = (&OnFailure::WORDS, "unknown-action");
+                    let word = checker.word(value, words, code, "action on a failure", at);
+                    word.map(Json::from)
+                }
+                "if" => {
+                    checker.object(value, at)?;
+                    Some(value.to_json())
+                }
+                "degradation" => Some(checker.degradation(value, at)),
                 "capabilities" => {
-                    capabilities = self.texts(value, &at);
-                    self.capability_names(value, &at);
+                    checker.capability_names(value, at);
+                    Some(checker.texts(value, at).into())
                 }
-                "provider_data" => provider_data = self.provider_data(value, &at),
-                _ => {
-                    self.unknown_field(member, fields::HOOK, path);
-                    extra.insert(member.key.clone(), value.to_json());
-                }
+                "provider_data" => Some(checker.provider_data(value, at).into()),
+                _ => checker.shaped(value, field, at),
             }
-        }
+        });
         let start = Span::at(node.span.start);
         if spans.event.is_none() {
             self.missing(
                 "event",
                 start,
-                "say when the hook runs: `event: before_tool_execute`",
+                "add when the hook runs: `event: before_tool_execute`",
                 path,
             );
         }
@@ -182,21 +183,14 @@ impl Checker<'_> {
             self.missing(
                 "handler",
                 start,
-                "say what runs: `handler: {type: command, command: ./check.sh}`",
+                "add what runs: `handler: {type: command, command: ./check.sh}`",
                 path,
             );
         }
-        let hook = Hook {
-            name,
-            event: event?,
-            matcher,
-            handler: handler?,
-            blocking,
-            degradation,
-            capabilities,
-            provider_data,
-            extra,
-        };
+        if !hook.contains_key("event") || !hook.contains_key("handler") {
+            return None;
+        }
+        let hook: Hook = self.build(hook, node.span, path)?;
         self.combinations(&hook, &spans, path);
         Some(hook)
     }
@@ -212,30 +206,23 @@ impl Checker<'_> {
             let finding = Diagnostic::warning("unknown-event", node.span, format!("unknown event `{name}`"))
                 .help(suggestion(
                     near,
-                    "it fires only under an agent with an event of that very name; `anyhook events` lists the canonical ones",
+                    "it only fires in an agent that has an event with exactly this name; `anyhook events` lists the canonical ones",
                 ));
             self.push(finding, path);
         }
-        Some(name)
+        Some(registry::event_name(&name).to_owned())
     }
 
-    fn degradation(&mut self, node: &Node, path: &Path<'_>) -> Map<String, serde_json::Value> {
-        let mut map = Map::new();
-        for member in self.object(node, path).unwrap_or_default() {
-            let at = path.key(&member.key);
-            self.capability_name(&member.key, member.key_span, &at);
-            let strategy = self.word(
-                &member.value,
-                &STRATEGIES,
-                "unknown-strategy",
-                "degradation strategy",
-                &at,
-            );
-            if let Some(strategy) = strategy {
-                map.insert(member.key.clone(), strategy.into());
-            }
+    fn degradation(&mut self, node: &Node, path: &Path<'_>) -> Json {
+        self.capability_keys(node, path);
+        let names = ("unknown-strategy", "degradation strategy");
+        self.word_map(node, &Strategy::WORDS, names, path)
+    }
+
+    pub(super) fn capability_keys(&mut self, node: &Node, path: &Path<'_>) {
+        for member in node.as_object().unwrap_or_default() {
+            self.capability_name(&member.key, member.key_span, &path.key(&member.key));
         }
-        map
     }
 
     fn capability_names(&mut self, node: &Node, path: &Path<'_>) {
@@ -246,7 +233,7 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn capability_name(&mut self, name: &str, span: Span, path: &Path<'_>) {
+    fn capability_name(&mut self, name: &str, span: Span, path: &Path<'_>) {
         if registry::capability(name).is_some() {
             return;
         }
@@ -263,7 +250,7 @@ impl Checker<'_> {
         self.push(finding, path);
     }
 
-    fn provider_data(&mut self, node: &Node, path: &Path<'_>) -> Map<String, serde_json::Value> {
+    fn provider_data(&mut self, node: &Node, path: &Path<'_>) -> Map<String, Json> {
         let mut map = Map::new();
         for member in self.object(node, path).unwrap_or_default() {
             let agents = self.vocabulary.agents;
@@ -285,7 +272,7 @@ impl Checker<'_> {
                     format!(
                         "data for `{}` should be an object, not {}",
                         member.key,
-                        member.value.kind()
+                        member.value.type_name()
                     ),
                 );
                 self.push(finding, &path.key(&member.key));
@@ -295,11 +282,13 @@ impl Checker<'_> {
         map
     }
 
-    /// What is right by itself and wrong together.
+    /// Fields that are valid alone but not in combination.
     fn combinations(&mut self, hook: &Hook, spans: &Spans, path: &Path<'_>) {
+        self.program(&hook.handler, spans.command, path);
         let known = registry::event(&hook.event);
         if let (Some(event), Some(span)) = (known, spans.matcher)
             && !event.tool
+            && (event.subject.is_none() || hook.matcher.as_ref().is_some_and(is_about_tools))
         {
             let finding = Diagnostic::warning(
                 "matcher-ignored",
@@ -327,6 +316,7 @@ impl Checker<'_> {
                 .help("set `blocking: true` on the hook");
                 self.push(finding, &path.key("handler").key("timeout_action"));
             }
+            self.failure_without_effect(hook, spans, "that is not blocking", path);
             return;
         }
         let blocking = spans.blocking.unwrap_or_default();
@@ -345,10 +335,11 @@ impl Checker<'_> {
             let finding = Diagnostic::warning(
                 "async-blocking",
                 span,
-                "nobody waits for an `async` hook, so it cannot block",
+                "an `async` hook runs in the background, so it cannot block",
             )
             .help("remove `async` or `blocking`");
             self.push(finding, &path.key("handler").key("async"));
+            self.failure_without_effect(hook, spans, "that runs in the background", path);
         }
         if let (Some(command), Some(span)) = (inline_command(&hook.handler), spans.command) {
             let finding = Diagnostic::warning(
@@ -360,9 +351,49 @@ impl Checker<'_> {
             self.push(finding, &path.key("handler").key("command"));
         }
     }
+
+    /// Reports a program that cannot be meant.
+    fn program(&mut self, handler: &Handler, span: Option<Span>, path: &Path<'_>) {
+        let (Some(command), Some(span)) = (&handler.command, span) else {
+            return;
+        };
+        let handler_path = path.key("handler");
+        let at = handler_path.key("command");
+        if interpreter::runs_its_input(command, handler.args.as_deref()) {
+            let finding = Diagnostic::warning(
+                "no-script",
+                span,
+                format!("`{command}` gets no script, so it would run the event that it reads as one; anyhook does not start it"),
+            )
+            .help("add the script, as in `command: bash` with `args: [./guard.sh]`");
+            self.push(finding, &at);
+        } else if handler.args.is_some() && command.trim().contains(char::is_whitespace) {
+            let finding = Diagnostic::warning(
+                "program-name",
+                span,
+                format!("with `args`, `command` is one program: `{command}` as a whole"),
+            )
+            .help("write only the program, and the rest as `args`; or remove `args`");
+            self.push(finding, &at);
+        }
+    }
+
+    /// Reports `on_failure: block` on a hook that cannot block.
+    fn failure_without_effect(&mut self, hook: &Hook, spans: &Spans, kind: &str, path: &Path<'_>) {
+        if let (Some(OnFailure::Block), Some(span)) = (hook.on_failure, spans.on_failure) {
+            let help = if hook.blocking {
+                "remove `async`, or remove `on_failure`"
+            } else {
+                "set `blocking: true` on the hook"
+            };
+            let message = format!("`on_failure: block` has no effect on a hook {kind}");
+            let finding = Diagnostic::warning("no-effect", span, message).help(help);
+            self.push(finding, &path.key("on_failure"));
+        }
+    }
 }
 
-/// Where the parts are that are judged together.
+/// Positions of the fields that are checked in combination.
 #[derive(Default)]
 struct Spans {
     event: Option<Span>,
@@ -372,6 +403,7 @@ struct Spans {
     is_async: Option<Span>,
     timeout_action: Option<Span>,
     blocking: Option<Span>,
+    on_failure: Option<Span>,
     blocking_unclear: bool,
 }
 
@@ -381,37 +413,29 @@ fn inline_command(handler: &Handler) -> Option<&'static str> {
         return None;
     }
     let command = handler.command.as_deref()?.trim();
-    let mut words = command.split_whitespace();
-    let program = words.next()?.rsplit(['/', '\\']).next()?;
-    let interpreter = matches!(
-        program.trim_end_matches(".exe"),
-        "sh" | "bash"
-            | "zsh"
-            | "dash"
-            | "fish"
-            | "python"
-            | "python3"
-            | "node"
-            | "bun"
-            | "deno"
-            | "ruby"
-            | "perl"
-            | "pwsh"
-            | "powershell"
-            | "cmd"
-    );
-    let inline_flag = words.next().is_some_and(|flag| {
-        matches!(
-            flag.to_ascii_lowercase().as_str(),
-            "-c" | "-e" | "-ec" | "-lc" | "--eval" | "-command" | "/c" | "eval"
-        )
-    });
-    if interpreter && inline_flag {
-        return Some("code that stands in its command");
+    let first_argument = match &handler.args {
+        Some(args) => args.first().map(String::as_str),
+        None => command.split_whitespace().nth(1),
+    };
+    let program = match &handler.args {
+        Some(_) => command,
+        None => command.split_whitespace().next()?,
+    };
+    if interpreter::is_interpreter(program) && first_argument.is_some_and(interpreter::is_inline) {
+        return Some("code that is written into its command");
     }
     let operators = ["|", ";", "&&", "`", "$(", ">", "<", "\n"];
-    operators
-        .iter()
-        .any(|operator| command.contains(operator))
-        .then_some("a whole shell script in its command")
+    let is_script =
+        handler.args.is_none() && operators.iter().any(|operator| command.contains(operator));
+    is_script.then_some("a whole shell script in its command")
+}
+
+/// Whether a matcher names tools of the vocabulary or MCP tools.
+fn is_about_tools(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::Name(name) => registry::tool(name).is_some(),
+        Matcher::Mcp { .. } => true,
+        Matcher::Pattern { .. } => false,
+        Matcher::Any(parts) => parts.iter().any(is_about_tools),
+    }
 }

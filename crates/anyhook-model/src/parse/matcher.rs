@@ -1,4 +1,4 @@
-//! Matcher.
+//! Checks of a matcher.
 
 use serde_json::Map;
 
@@ -45,7 +45,7 @@ impl Checker<'_> {
     }
 
     fn tool_name(&mut self, name: &str, span: Span, path: &Path<'_>) {
-        if registry::tool(name).is_some() {
+        if registry::tool(name).is_some() || self.matches_subject {
             return;
         }
         let plain = name.chars().all(|letter| {
@@ -55,7 +55,7 @@ impl Checker<'_> {
             let near = nearest(name, TOOLS.iter().map(|tool| tool.name));
             suggestion(
                 near,
-                "it matches only a tool with that very name; `anyhook tools` lists the canonical ones",
+                "it only matches a tool with exactly this name; `anyhook tools` lists the canonical ones",
             )
         } else if name == "*" {
             "remove the matcher to match every tool".to_owned()
@@ -76,8 +76,8 @@ impl Checker<'_> {
                 "pattern" => pattern = Some(&member.value),
                 "mcp" => mcp = Some(&member.value),
                 _ => {
-                    self.unknown_field(member, fields::MATCHER, path);
-                    extra.insert(member.key.clone(), member.value.to_json());
+                    let value = self.unknown_field(member, fields::MATCHER, path);
+                    extra.insert(member.key.clone(), value);
                 }
             }
         }
@@ -104,7 +104,7 @@ impl Checker<'_> {
                 let finding = Diagnostic::error(
                     "missing-field",
                     Span::at(node.span.start),
-                    format!("`{path}` lacks `pattern` or `mcp`"),
+                    format!("`{path}` needs `pattern` or `mcp`"),
                 )
                 .help("write a tool name, `{pattern: …}` or `{mcp: {server: …}}`");
                 self.push(finding, path);
@@ -121,7 +121,7 @@ impl Checker<'_> {
                 let finding = Diagnostic::error(
                     "bad-pattern",
                     node.span,
-                    format!("the pattern cannot be read: {error}"),
+                    format!("invalid pattern: {error}"),
                 )
                 .help(error.help());
                 self.push(finding, path);
@@ -148,8 +148,8 @@ impl Checker<'_> {
                     }
                 }
                 _ => {
-                    self.unknown_field(member, fields::MCP, path);
-                    extra.insert(member.key.clone(), member.value.to_json());
+                    let value = self.unknown_field(member, fields::MCP, path);
+                    extra.insert(member.key.clone(), value);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Where in the structure a finding is, written out only when it is needed.
+//! The path of a finding in the document, formatted only when needed.
 
 use std::fmt;
 

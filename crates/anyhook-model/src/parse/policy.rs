@@ -1,12 +1,10 @@
-//! Policy.
-
-use std::collections::BTreeMap;
+//! Checks of a policy.
 
 use super::checker::{Checker, suggestion};
 use super::path::Path;
 use crate::diagnostic::Diagnostic;
 use crate::document::Node;
-use crate::fields::{self, RESTRICTIONS};
+use crate::fields;
 use crate::policy::{Policy, Restriction, Scope};
 use crate::registry::{self, EVENTS};
 use crate::suggest::nearest;
@@ -17,77 +15,47 @@ impl Checker<'_> {
             let finding = Diagnostic::error(
                 "wrong-type",
                 node.span,
-                format!("a policy is an object, not {}", node.kind()),
+                format!("a policy is an object, not {}", node.type_name()),
             );
             self.push(finding, path);
             return None;
         };
-        let mut policy = Policy::default();
-        for member in members {
-            let at = path.key(&member.key);
-            let known = fields::names(fields::POLICY).any(|field| field == member.key);
-            if known && self.is_null(member, path) {
-                continue;
-            }
-            let value = &member.value;
-            match member.key.as_str() {
-                "disable_all_hooks" => {
-                    policy.disable_all_hooks = self.flag(value, &at).unwrap_or_default();
-                }
-                "allow_managed_only" => {
-                    policy.allow_managed_only = self.flag(value, &at).unwrap_or_default();
-                }
-                "fail_closed" | "allow_env_override" => {
-                    let name = member.key.as_str();
-                    let flag = self.flag(value, &at).unwrap_or_default();
-                    match name {
-                        "fail_closed" => policy.fail_closed = flag,
-                        _ => policy.allow_env_override = flag,
+        let policy = self.fields(
+            members,
+            fields::POLICY,
+            path,
+            |checker, member, field, at| {
+                let value = &member.value;
+                let names = ("unknown-restriction", "restriction");
+                match field.name {
+                    "event_restrictions" => {
+                        checker.event_keys(value, at);
+                        Some(checker.word_map(value, &Restriction::WORDS, names, at))
                     }
-                    if scope != Scope::Managed {
-                        let finding = Diagnostic::warning(
-                            "no-effect",
-                            member.key_span,
-                            format!("`{name}` has an effect in the managed policy only"),
-                        );
-                        self.push(finding, &at);
+                    "capability_restrictions" => {
+                        checker.capability_keys(value, at);
+                        Some(checker.word_map(value, &Restriction::WORDS, names, at))
                     }
-                }
-                "event_restrictions" => {
-                    policy.event_restrictions = self.restrictions(value, &at);
-                    self.event_keys(value, &at);
-                }
-                "capability_restrictions" => {
-                    policy.capability_restrictions = self.restrictions(value, &at);
-                    for member in value.as_object().unwrap_or_default() {
-                        self.capability_name(&member.key, member.key_span, &at.key(&member.key));
+                    name => {
+                        let managed_only = [
+                            "fail_closed",
+                            "allow_env_override",
+                            "allow_agent_changes",
+                            "allow_once",
+                        ];
+                        if managed_only.contains(&name) && scope != Scope::Managed {
+                            let message =
+                                format!("`{name}` only has an effect in the managed policy");
+                            let finding =
+                                Diagnostic::warning("no-effect", member.key_span, message);
+                            checker.push(finding, at);
+                        }
+                        checker.shaped(value, field, at)
                     }
                 }
-                _ => {
-                    self.unknown_field(member, fields::POLICY, path);
-                    policy.extra.insert(member.key.clone(), value.to_json());
-                }
-            }
-        }
-        Some(policy)
-    }
-
-    fn restrictions(&mut self, node: &Node, path: &Path<'_>) -> BTreeMap<String, Restriction> {
-        let mut map = BTreeMap::new();
-        for member in self.object(node, path).unwrap_or_default() {
-            let at = path.key(&member.key);
-            let word = self.word(
-                &member.value,
-                &RESTRICTIONS,
-                "unknown-restriction",
-                "restriction",
-                &at,
-            );
-            if let Some(restriction) = word.and_then(Restriction::parse) {
-                map.insert(member.key.clone(), restriction);
-            }
-        }
-        map
+            },
+        );
+        self.build(policy, node.span, path)
     }
 
     fn event_keys(&mut self, node: &Node, path: &Path<'_>) {

@@ -181,7 +181,7 @@ fn hook() -> impl Strategy<Value = Value> {
 }
 
 /// Valid manifests.
-pub fn manifest() -> impl Strategy<Value = Value> {
+pub(crate) fn manifest() -> impl Strategy<Value = Value> {
     let spec = proptest::sample::select(vec!["hooks/1.0", "hooks/0.1"]);
     (spec, vec(hook(), 1..5), object_of(anything())).prop_map(|(spec, hooks, extra)| {
         let mut object = extra_fields(extra);

@@ -1,9 +1,11 @@
 //! The same value in other notations.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 /// JSON with a comment or a trailing comma wherever one may be.
-pub fn to_jsonc(value: &Value) -> String {
+pub(crate) fn to_jsonc(value: &Value) -> String {
     match value {
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(to_jsonc).collect();
@@ -30,7 +32,7 @@ fn bracketed(open: &str, parts: &[String], close: &str) -> String {
 
 /// YAML in block style, with plain scalars and literal blocks where they say
 /// the same.
-pub fn to_yaml(value: &Value) -> String {
+pub(crate) fn to_yaml(value: &Value) -> String {
     let mut out = String::from("# generated\n---\n");
     block(value, 0, &mut out);
     out
@@ -41,17 +43,17 @@ fn block(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Array(items) if !items.is_empty() => {
             for item in items {
-                out.push_str(&format!("{indent}-"));
+                write!(out, "{indent}-").unwrap();
                 nested(item, depth, out);
             }
         }
         Value::Object(members) if !members.is_empty() => {
             for (key, value) in members {
-                out.push_str(&format!("{indent}{}:", scalar(&json!(key))));
+                write!(out, "{indent}{}:", scalar(&json!(key))).unwrap();
                 nested(value, depth, out);
             }
         }
-        leaf => out.push_str(&format!("{indent}{}\n", scalar(leaf))),
+        leaf => writeln!(out, "{indent}{}", scalar(leaf)).unwrap(),
     }
 }
 
@@ -65,7 +67,7 @@ fn nested(value: &Value, depth: usize, out: &mut String) {
         out.push('\n');
         block(value, depth + 1, out);
     } else {
-        out.push_str(&format!(" {} # end\n", scalar(value)));
+        writeln!(out, " {} # end", scalar(value)).unwrap();
     }
 }
 

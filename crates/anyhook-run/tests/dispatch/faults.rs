@@ -4,8 +4,9 @@
 use std::io::Write;
 
 use anyhook_model::{RecordKind, RunOutcome};
+use anyhook_testkit::wait_until;
 
-use crate::scratch::{Scratch, hook, told, until};
+use crate::scratch::{DispatchOutput, DispatchScratch, hook};
 
 struct Fault {
     name: &'static str,
@@ -14,7 +15,7 @@ struct Fault {
     outcome: RunOutcome,
     denies: bool,
     /// In the message to the user.
-    says: &'static str,
+    message: &'static str,
 }
 
 const FAULTS: [Fault; 16] = [
@@ -24,7 +25,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true\nhandler.timeout: 0.2",
         outcome: RunOutcome::Timeout,
         denies: false,
-        says: "timed out",
+        message: "timed out",
     },
     Fault {
         name: "hangs, and its author wants that to block",
@@ -32,7 +33,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true\nhandler.timeout: 0.2\nhandler.timeout_action: block",
         outcome: RunOutcome::Timeout,
         denies: true,
-        says: "timed out",
+        message: "timed out",
     },
     Fault {
         name: "ignores the polite signal",
@@ -40,7 +41,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true\nhandler.timeout: 0.2",
         outcome: RunOutcome::Timeout,
         denies: false,
-        says: "timed out",
+        message: "timed out",
     },
     Fault {
         name: "a grandchild keeps stdout",
@@ -48,7 +49,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Deny,
         denies: true,
-        says: "left a process behind",
+        message: "left a process behind",
     },
     Fault {
         name: "100 MiB of output",
@@ -56,7 +57,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "stdout was cut: 104857600 bytes",
+        message: "stdout was cut: 104857600 bytes",
     },
     Fault {
         name: "binary garbage",
@@ -64,7 +65,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "stdout is not JSON",
+        message: "stdout is not JSON",
     },
     Fault {
         name: "binary garbage with a block",
@@ -72,7 +73,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Deny,
         denies: true,
-        says: "",
+        message: "",
     },
     Fault {
         name: "not an object",
@@ -80,7 +81,7 @@ const FAULTS: [Fault; 16] = [
         more: "",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "not an object",
+        message: "not an object",
     },
     Fault {
         name: "exit by signal",
@@ -88,7 +89,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "signal 9",
+        message: "signal 9",
     },
     Fault {
         name: "a script without run bit",
@@ -96,7 +97,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "chmod +x",
+        message: "chmod +x",
     },
     Fault {
         name: "a missing interpreter",
@@ -104,7 +105,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "the interpreter `/no/such/interpreter`",
+        message: "the interpreter `/no/such/interpreter`",
     },
     Fault {
         name: "a missing script",
@@ -112,7 +113,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "was not found",
+        message: "was not found",
     },
     Fault {
         name: "a missing folder",
@@ -120,7 +121,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true\nhandler.cwd: no/such/folder",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "working directory",
+        message: "working directory",
     },
     Fault {
         name: "exit 1",
@@ -128,7 +129,7 @@ const FAULTS: [Fault; 16] = [
         more: "blocking: true",
         outcome: RunOutcome::Warn,
         denies: false,
-        says: "exit code 1: oops",
+        message: "exit code 1: oops",
     },
     Fault {
         name: "exit 2 of an observer",
@@ -136,15 +137,15 @@ const FAULTS: [Fault; 16] = [
         more: "",
         outcome: RunOutcome::Warn,
         denies: false,
-        says: "not blocking: oops",
+        message: "not blocking: oops",
     },
     Fault {
-        name: "a dialect that nobody speaks",
+        name: "an unknown dialect",
         command: "true",
         more: "handler.dialect: klingon",
         outcome: RunOutcome::Error,
         denies: false,
-        says: "dialect `klingon`",
+        message: "dialect `klingon`",
     },
 ];
 
@@ -152,14 +153,17 @@ const FAULTS: [Fault; 16] = [
 fn no_fault_of_a_hook_reaches_the_agent() {
     for fault in FAULTS {
         let name = fault.name;
-        let scratch = Scratch::with_hook(fault.command, fault.more);
+        let scratch = DispatchScratch::with_hook(fault.command, fault.more);
         scratch.write("project/plain.sh", "#!/bin/sh\n");
         scratch.script("project/alien.sh", "#!/no/such/interpreter\n");
-        let told = scratch.call();
-        assert_eq!(told.exit, Some(0), "{name}: {told:?}");
-        assert_eq!(told.stderr, "", "{name}");
-        assert_eq!(told.is_deny(), fault.denies, "{name}: {told:?}");
-        assert!(told.message().contains(fault.says), "{name}: {told:?}");
+        let output = scratch.call();
+        assert_eq!(output.exit, Some(0), "{name}: {output:?}");
+        assert_eq!(output.stderr, "", "{name}");
+        assert_eq!(output.is_deny(), fault.denies, "{name}: {output:?}");
+        assert!(
+            output.message().contains(fault.message),
+            "{name}: {output:?}"
+        );
         let journal = scratch.journal();
         assert_eq!(journal.len(), 1, "{name}");
         assert_eq!(journal[0].hooks[0].outcome, fault.outcome, "{name}");
@@ -173,21 +177,24 @@ fn a_hook_that_fails_blocks_under_a_managed_policy() {
         ("kill -KILL $$", "blocking: true", true),
         ("./missing.sh", "blocking: true", true),
         ("kill -KILL $$", "blocking: false", false),
-        ("exit 1", "blocking: true", false),
+        ("exit 1", "blocking: true", true),
+        ("no-such-program; exit", "blocking: true", true),
+        ("echo oops", "blocking: true", true),
+        ("exit 1", "blocking: false", false),
     ];
     for (command, more, denies) in cases {
-        let scratch = Scratch::with_hook(command, more);
+        let scratch = DispatchScratch::with_hook(command, more);
         scratch.write("managed/policy.json", r#"{"fail_closed": true}"#);
         assert_eq!(scratch.call().is_deny(), denies, "{command} {more}");
     }
 }
 
 #[test]
-fn ten_megabytes_that_nobody_reads() {
-    let scratch = Scratch::with_hook("echo '{\"context\":\"fine\"}'", "blocking: true");
+fn ten_megabytes_that_no_hook_reads() {
+    let scratch = DispatchScratch::with_hook("echo '{\"context\":\"fine\"}'", "blocking: true");
     let mut event = scratch.event("before_tool_execute");
     event["data"]["tool_input"]["command"] = "x".repeat(10 * 1024 * 1024).into();
-    assert_eq!(scratch.run(&event).answer()["context"], "fine");
+    assert_eq!(scratch.run(&event).response()["context"], "fine");
     let record = &scratch.journal()[0];
     let written = record.event.tool_input().unwrap()["command"]
         .as_str()
@@ -199,8 +206,8 @@ fn ten_megabytes_that_nobody_reads() {
 }
 
 #[test]
-fn payloads_that_are_none() {
-    let scratch = Scratch::with_hook("exit 2", "blocking: true");
+fn payloads_that_are_not_payloads() {
+    let scratch = DispatchScratch::with_hook("exit 2", "blocking: true");
     let cases: [&[u8]; 7] = [
         b"",
         b"{\"event\": \"before_tool",
@@ -211,10 +218,10 @@ fn payloads_that_are_none() {
         b"{\"event\":\"before_tool_execute\",\"source\":\"\xff\"}",
     ];
     for payload in cases {
-        let told = scratch.run_bytes(payload);
-        assert_eq!(told.exit, Some(0), "{payload:?}: {told:?}");
-        assert!(!told.is_deny(), "{payload:?}: {told:?}");
-        assert!(told.message().contains("no hook has run"), "{told:?}");
+        let output = scratch.run_bytes(payload);
+        assert_eq!(output.exit, Some(0), "{payload:?}: {output:?}");
+        assert!(!output.is_deny(), "{payload:?}: {output:?}");
+        assert!(output.message().contains("no hook has run"), "{output:?}");
     }
     let journal = scratch.journal();
     assert_eq!(journal.len(), cases.len());
@@ -226,18 +233,18 @@ fn payloads_that_are_none() {
 }
 
 #[test]
-fn a_manifest_that_is_broken_or_gone() {
-    let scratch = Scratch::with_hook("exit 2", "blocking: true");
+fn a_manifest_with_mistakes_or_a_missing_one() {
+    let scratch = DispatchScratch::with_hook("exit 2", "blocking: true");
     scratch.write("project/.anyhook/hooks.yaml", "spec: hooks/1.0\nhooks: [\n");
-    let told = scratch.call();
-    assert!(!told.is_deny());
+    let output = scratch.call();
+    assert!(!output.is_deny());
     assert!(
-        told.message().contains("hooks.yaml` is not used: line "),
-        "{told:?}"
+        output.message().contains("hooks.yaml` is not used: line "),
+        "{output:?}"
     );
     assert!(
         scratch.call().message().is_empty(),
-        "told once in a session"
+        "shown once in a session"
     );
     assert_eq!(
         scratch.journal()[1].warnings.len(),
@@ -250,7 +257,7 @@ fn a_manifest_that_is_broken_or_gone() {
     let observed = scratch.run(&scratch.event("after_tool_execute"));
     assert!(!observed.is_deny(), "nothing can be prevented there");
 
-    let scratch = Scratch::new();
+    let scratch = DispatchScratch::new();
     scratch.manifest(
         &[
             hook("first", "before_tool_execute", "rm -r .anyhook", ""),
@@ -270,25 +277,25 @@ fn a_manifest_that_is_broken_or_gone() {
         .concat(),
     );
     scratch.script("project/.anyhook/gone.sh", "#!/bin/sh\nexit 2\n");
-    let told = scratch.call();
-    assert_eq!(told.answer()["context"], "ran", "{told:?}");
-    assert!(told.message().contains("was not found"), "{told:?}");
+    let output = scratch.call();
+    assert_eq!(output.response()["context"], "ran", "{output:?}");
+    assert!(output.message().contains("was not found"), "{output:?}");
 }
 
 #[test]
 fn a_home_that_cannot_be_written() {
-    let mut scratch = Scratch::with_hook("echo no >&2; exit 2", "blocking: true");
+    let mut scratch = DispatchScratch::with_hook("echo no >&2; exit 2", "blocking: true");
     scratch
         .env
         .push(("ANYHOOK_STATE_DIR".to_owned(), "/dev/null/x".to_owned()));
-    let told = scratch.call();
-    assert_eq!((told.exit, told.stderr.as_str()), (Some(0), ""));
-    assert_eq!(told.answer()["reason"], "no\n".trim());
+    let output = scratch.call();
+    assert_eq!((output.exit, output.stderr.as_str()), (Some(0), ""));
+    assert_eq!(output.response()["reason"], "no\n".trim());
 }
 
 #[test]
 fn two_hundred_at_once() {
-    let scratch = Scratch::with_hook(
+    let scratch = DispatchScratch::with_hook(
         "cat >/dev/null; echo '{\"context\":\"ok\"}'",
         "blocking: true",
     );
@@ -303,7 +310,7 @@ fn two_hundred_at_once() {
         children.push(child);
     }
     for child in children {
-        assert_eq!(told(child).answer()["context"], "ok");
+        assert_eq!(DispatchOutput::wait(child).response()["context"], "ok");
     }
     let mut calls: Vec<String> = scratch
         .journal()
@@ -317,8 +324,9 @@ fn two_hundred_at_once() {
 }
 
 #[test]
-fn an_agent_that_ends_us_ends_the_hook() {
-    let scratch = Scratch::with_hook("echo x >started; sleep 1000 & wait", "blocking: true");
+fn a_signal_to_the_dispatcher_ends_the_hook() {
+    let scratch =
+        DispatchScratch::with_hook("echo x >started; sleep 1000 & wait", "blocking: true");
     let mut child = scratch.start();
     let event = scratch.event("before_tool_execute").to_string();
     child
@@ -327,7 +335,7 @@ fn an_agent_that_ends_us_ends_the_hook() {
         .unwrap()
         .write_all(event.as_bytes())
         .unwrap();
-    until("the start of the hook", || {
+    wait_until("the start of the hook", || {
         scratch.exists("project/started")
     });
     let pid = rustix::process::Pid::from_child(&child);
@@ -338,8 +346,8 @@ fn an_agent_that_ends_us_ends_the_hook() {
 }
 
 #[test]
-fn wrong_usage_is_no_block() {
-    let scratch = Scratch::new();
+fn wrong_usage_does_not_block() {
+    let scratch = DispatchScratch::new();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_anyhook-dispatch-test"));
     command
         .args(["run", "--agent", "nobody"])
@@ -351,12 +359,53 @@ fn wrong_usage_is_no_block() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("nobody"));
 }
 
+/// A bug in a guard ends the process; the agent must get an answer all the same.
+#[test]
+fn a_panic_is_answered_as_a_failure() {
+    for (agent, event) in [
+        ("claude-code", "PreToolUse"),
+        ("cursor", "beforeShellExecution"),
+        ("canonical", "before_tool_execute"),
+    ] {
+        for (mode, policy, denies) in [
+            ("allow", "{}", false),
+            ("block", "{}", true),
+            ("allow", r#"{"fail_closed": true}"#, true),
+        ] {
+            let scratch = DispatchScratch::new();
+            let managed = scratch.base.join("managed");
+            std::fs::create_dir_all(&managed).unwrap();
+            std::fs::write(managed.join("policy.json"), policy).unwrap();
+            let mut command =
+                std::process::Command::new(env!("CARGO_BIN_EXE_anyhook-dispatch-test"));
+            command.args(["panic-in-a-guard", agent, event, mode]);
+            command
+                .env("ANYHOOK_STATE_DIR", scratch.base.join("state"))
+                .env("ANYHOOK_MANAGED_DIR", &managed);
+            let output = command.output().unwrap();
+            let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+            let is_denied = answer.contains("deny") || output.status.code() == Some(2);
+            assert_eq!(is_denied, denies, "{agent} {mode} {policy}: {output:?}");
+            let said = answer + &String::from_utf8_lossy(&output.stderr);
+            // Not every agent shows messages of a call that goes on.
+            let is_told = said.contains("anyhook itself failed");
+            assert!(is_told || !denies, "{agent}: {output:?}");
+            let records = scratch.journal();
+            assert_eq!(records.len(), 1, "{agent}");
+            assert_eq!(records[0].kind, RecordKind::Failure);
+            assert!(records[0].warnings[0].contains("anyhook itself failed"));
+        }
+    }
+}
+
 #[test]
 fn switched_off() {
-    let mut scratch = Scratch::with_hook("exit 2", "blocking: true");
+    let mut scratch = DispatchScratch::with_hook("exit 2", "blocking: true");
     scratch.env.push(("ANYHOOK".to_owned(), "0".to_owned()));
-    assert_eq!(scratch.call().answer(), serde_json::json!({}));
+    let message = "anyhook: switched off (`ANYHOOK=0`): no hook runs";
+    let told = serde_json::json!({"system_message": message});
+    assert_eq!(scratch.call().response(), told);
     let journal = scratch.journal();
-    assert_eq!(journal.len(), 1, "the record says why nothing was asked");
+    assert_eq!(journal.len(), 1, "the record states why no hook ran");
     assert!(journal[0].warnings[0].contains("switched off"));
 }

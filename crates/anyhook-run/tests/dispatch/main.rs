@@ -1,19 +1,13 @@
 //! `anyhook run` as agents call it: real processes, real files.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod detached;
+mod event_folders;
 mod faults;
-mod odd;
+mod http_and_prompts;
 mod order;
-mod places;
 mod policy;
-mod remote;
 mod scratch;
 mod trust;
+mod unusual_payloads;

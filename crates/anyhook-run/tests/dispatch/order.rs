@@ -1,43 +1,43 @@
-//! Which hooks run, in which order, and what they come to together.
+//! Which hooks run, in which order, and how their responses merge.
 
 use anyhook_model::RunOutcome;
 use serde_json::json;
 
-use crate::scratch::{Scratch, hook, manifest};
+use crate::scratch::{DispatchScratch, hook, manifest};
 
 const BEFORE: &str = "before_tool_execute";
 
 #[test]
 fn managed_then_user_then_project() {
-    let scratch = Scratch::new();
-    let say = |word: &str| format!("echo '{{\"context\":\"{word}\"}}'");
+    let scratch = DispatchScratch::new();
+    let context = |word: &str| format!("echo '{{\"context\":\"{word}\"}}'");
     scratch.write(
         "config/hooks.yaml",
-        &manifest(&hook("u", BEFORE, &say("user"), "")),
+        &manifest(&hook("u", BEFORE, &context("user"), "")),
     );
     scratch.write(
         "managed/hooks.yaml",
-        &manifest(&hook("m", BEFORE, &say("managed"), "")),
+        &manifest(&hook("m", BEFORE, &context("managed"), "")),
     );
     scratch.manifest(
         &[
-            hook("p1", BEFORE, &say("first"), ""),
-            hook("other", "session_start", &say("never"), ""),
-            hook("tool", BEFORE, &say("never"), "matcher: web_fetch"),
-            hook("p2", BEFORE, &say("second"), "matcher: shell"),
+            hook("p1", BEFORE, &context("first"), ""),
+            hook("other", "session_start", &context("never"), ""),
+            hook("tool", BEFORE, &context("never"), "matcher: web_fetch"),
+            hook("p2", BEFORE, &context("second"), "matcher: shell"),
         ]
         .concat(),
     );
-    let told = scratch.call();
+    let output = scratch.call();
     assert_eq!(
-        told.answer(),
+        output.response(),
         json!({"context": "managed\nuser\nfirst\nsecond"})
     );
 }
 
 #[test]
 fn a_deny_ends_guards_and_not_observers() {
-    let scratch = Scratch::new();
+    let scratch = DispatchScratch::new();
     scratch.manifest(
         &[
             hook(
@@ -51,8 +51,8 @@ fn a_deny_ends_guards_and_not_observers() {
         ]
         .concat(),
     );
-    let told = scratch.call();
-    assert_eq!(told.answer()["reason"], "because");
+    let output = scratch.call();
+    assert_eq!(output.response()["reason"], "because");
     assert!(!scratch.exists("project/guard-ran"));
     assert!(scratch.exists("project/observer-ran"));
     let outcomes: Vec<RunOutcome> = scratch.journal()[0]
@@ -68,7 +68,7 @@ fn a_deny_ends_guards_and_not_observers() {
 
 #[test]
 fn a_rewrite_is_seen_by_the_next() {
-    let scratch = Scratch::new();
+    let scratch = DispatchScratch::new();
     scratch.manifest(
         &[
             hook(
@@ -77,7 +77,7 @@ fn a_rewrite_is_seen_by_the_next() {
                 r#"echo '{"updated_input":{"command":"ls -l"}}'"#,
                 "blocking: true",
             ),
-            hook("two", BEFORE, "cat >seen", "blocking: true"),
+            hook("two", BEFORE, "cat >>seen; echo >>seen", "blocking: true"),
             hook(
                 "three",
                 BEFORE,
@@ -87,18 +87,27 @@ fn a_rewrite_is_seen_by_the_next() {
         ]
         .concat(),
     );
-    let told = scratch.call();
+    let output = scratch.call();
     assert_eq!(
-        told.answer()["updated_input"],
+        output.response()["updated_input"],
         json!({"command": "ls -l", "timeout_ms": 5})
     );
-    let seen: serde_json::Value = serde_json::from_str(&scratch.read("project/seen")).unwrap();
-    assert_eq!(seen["data"]["tool_input"], json!({"command": "ls -l"}));
+    // A guard is asked again about what a later hook has rewritten.
+    let seen = scratch.read("project/seen");
+    let seen = seen.lines().filter(|line| !line.is_empty()).map(|line| {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        event["data"]["tool_input"].clone()
+    });
+    let expected = [
+        json!({"command": "ls -l"}),
+        json!({"command": "ls -l", "timeout_ms": 5}),
+    ];
+    assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn where_and_with_what_a_hook_runs() {
-    let scratch = Scratch::new();
+    let scratch = DispatchScratch::new();
     scratch.write("project/sub/x", "");
     scratch.script(
         "config/own.sh",
@@ -118,7 +127,7 @@ fn where_and_with_what_a_hook_runs() {
         scratch.project().display(),
         scratch.base.join("config").display()
     );
-    assert_eq!(scratch.run(&event).answer(), json!({"context": expected}));
+    assert_eq!(scratch.run(&event).response(), json!({"context": expected}));
 }
 
 #[test]
@@ -129,20 +138,23 @@ fn a_command_for_this_system() {
         "linux"
     };
     let more = format!("handler.platform: {{{own}: \"echo '{{\\\"context\\\":\\\"own\\\"}}'\"}}");
-    let scratch = Scratch::with_hook("exit 2", &more);
-    assert_eq!(scratch.call().answer(), json!({"context": "own"}));
+    let scratch = DispatchScratch::with_hook("exit 2", &more);
+    assert_eq!(scratch.call().response(), json!({"context": "own"}));
 }
 
 #[test]
 fn the_contract_is_a_dialect() {
-    let scratch = Scratch::with_hook(
+    let scratch = DispatchScratch::with_hook(
         r#"cat >seen; echo '{"decision":"deny","reason":"no","message":"note","lint_command":"fix"}'"#,
         "blocking: true\nhandler.dialect: contract",
     );
-    let told = scratch.call();
+    let output = scratch.call();
     assert_eq!(
-        told.answer(),
-        json!({"decision": "deny", "reason": "no", "system_message": "note", "metadata": {"lint_command": "fix"}})
+        output.response(),
+        json!({"decision": "deny", "reason": "no",
+            "context": "A hook suggests this command (it was not run): fix",
+            "system_message": "note\nA hook suggests this command (it was not run): fix",
+            "metadata": {"lint_command": "fix"}})
     );
     let seen: serde_json::Value = serde_json::from_str(&scratch.read("project/seen")).unwrap();
     assert_eq!(
@@ -181,7 +193,7 @@ fn policies_refuse_and_say_by_which_rule() {
         ),
     ];
     for (folder, policy, rule) in cases {
-        let scratch = Scratch::with_hook("./rewrites.sh", "blocking: true");
+        let scratch = DispatchScratch::with_hook("./rewrites.sh", "blocking: true");
         scratch.script(
             "project/rewrites.sh",
             "#!/bin/sh\n# answers with updated_input\ntouch ran\n",
@@ -194,7 +206,7 @@ fn policies_refuse_and_say_by_which_rule() {
         assert!(run.message.as_deref().unwrap().contains(rule), "{run:?}");
     }
     // A project's policy rules over its own hooks only.
-    let scratch = Scratch::new();
+    let scratch = DispatchScratch::new();
     scratch.write(
         "config/hooks.yaml",
         &manifest(&hook("own", BEFORE, "touch ran", "")),
@@ -208,8 +220,8 @@ fn policies_refuse_and_say_by_which_rule() {
 }
 
 #[test]
-fn an_observed_event_delivered_twice_is_answered_once() {
-    let scratch = Scratch::new();
+fn an_event_delivered_by_two_entries_is_answered_once() {
+    let scratch = DispatchScratch::new();
     scratch.manifest(
         &[
             hook(
@@ -227,25 +239,35 @@ fn an_observed_event_delivered_twice_is_answered_once() {
         ]
         .concat(),
     );
+    let deliver = |event: &serde_json::Value, scope: &str| {
+        let arguments = ["--agent", "canonical", "--scope", scope];
+        scratch.run_as(&arguments, event.to_string().as_bytes())
+    };
     let mut event = scratch.event("after_tool_execute");
     event["data"]["tool_call_id"] = "call".into();
-    assert_eq!(scratch.run(&event).answer()["context"], "seen");
-    assert_eq!(scratch.run(&event).answer(), json!({}));
+    assert_eq!(deliver(&event, "user").response()["context"], "seen");
+    assert_eq!(deliver(&event, "project").response(), json!({}));
     assert_eq!(scratch.read("project/ran"), "x\n");
     assert_eq!(scratch.journal()[1].extra["duplicate"], true);
     event["data"]["tool_call_id"] = "another".into();
-    assert_eq!(scratch.run(&event).answer()["context"], "seen");
+    assert_eq!(deliver(&event, "project").response()["context"], "seen");
 
     event["event"] = BEFORE.into();
-    for _ in 0..2 {
-        assert!(scratch.run(&event).is_deny(), "a guard always answers");
+    for scope in ["user", "project"] {
+        assert!(deliver(&event, scope).is_deny(), "a guard always answers");
     }
-    assert_eq!(scratch.read("project/guarded"), "x\nx\n");
+    assert_eq!(scratch.read("project/guarded"), "x\n");
+    assert!(deliver(&event, "user").is_deny());
+    assert_eq!(
+        scratch.read("project/guarded"),
+        "x\nx\n",
+        "the same entry again is a new call"
+    );
 }
 
 #[test]
 fn an_openhook_program_observes() {
-    let scratch = Scratch::with_hook(
+    let scratch = DispatchScratch::with_hook(
         r#"cat >seen; echo '{"decision":"deny"}'; exit 2"#,
         "blocking: true\nhandler.dialect: openhook",
     );

@@ -4,16 +4,16 @@ use std::os::unix::fs::PermissionsExt;
 
 use anyhook_model::RunOutcome;
 
-use crate::scratch::{Scratch, hook, manifest};
-use crate::trust::consent_to;
+use crate::scratch::{DispatchScratch, hook, manifest};
+use crate::trust::{consent_to, consent_to_file};
 
 const BEFORE: &str = "before_tool_execute";
 const DENIES: &str = "sh ./guard.sh";
 const OFF: &str = r#"{"disable_all_hooks": true}"#;
 
 /// A project whose guard denies, with the user's consent.
-fn guarded() -> Scratch {
-    let mut scratch = Scratch::with_hook(DENIES, "blocking: true");
+fn guarded() -> DispatchScratch {
+    let mut scratch = DispatchScratch::with_hook(DENIES, "blocking: true");
     scratch.env.clear();
     scratch.write("project/guard.sh", "echo no >&2; exit 2");
     consent_to(&scratch, &scratch.project());
@@ -21,23 +21,23 @@ fn guarded() -> Scratch {
 }
 
 #[test]
-fn a_policy_that_nobody_has_seen_switches_nothing_off() {
+fn an_untrusted_policy_switches_nothing_off() {
     let scratch = guarded();
     assert!(scratch.call().is_deny());
     scratch.write("project/.anyhook/policy.json", OFF);
-    let told = scratch.call();
-    assert!(told.is_deny(), "{told:?}");
+    let output = scratch.call();
+    assert!(output.is_deny(), "{output:?}");
     assert!(
-        told.message().contains("policy.json` is not used"),
-        "{told:?}"
+        output.message().contains("policy.json` is not used"),
+        "{output:?}"
     );
 
     consent_to(&scratch, &scratch.project());
-    let told = scratch.call();
-    assert!(!told.is_deny(), "{told:?}");
+    let output = scratch.call();
+    assert!(!output.is_deny(), "{output:?}");
     assert!(
-        told.message().contains("hook `guard`, which may block"),
-        "{told:?}"
+        output.message().contains("hook `guard`, which may block"),
+        "{output:?}"
     );
     let journal = scratch.journal();
     let run = &journal.last().unwrap().hooks[0];
@@ -66,7 +66,7 @@ fn a_nested_policy_rules_over_its_own_folder() {
 
 #[test]
 fn a_lost_guard_blocks_where_the_policy_is_fail_closed() {
-    type Loss = fn(&Scratch);
+    type Loss = fn(&DispatchScratch);
     let losses: [(&str, Loss, bool); 8] = [
         ("nothing", |_| {}, false),
         (
@@ -137,8 +137,8 @@ fn a_lost_guard_blocks_where_the_policy_is_fail_closed() {
         event["cwd"] = scratch.project().join("sub").to_string_lossy().into();
         assert!(!scratch.run(&event).is_deny(), "{name}: no policy");
         scratch.write("managed/policy.json", r#"{"fail_closed": true}"#);
-        let told = scratch.run(&event);
-        assert_eq!(told.is_deny(), blocks, "{name}: {told:?}");
+        let output = scratch.run(&event);
+        assert_eq!(output.is_deny(), blocks, "{name}: {output:?}");
         event["event"] = "after_tool_execute".into();
         assert!(
             !scratch.run(&event).is_deny(),
@@ -148,38 +148,25 @@ fn a_lost_guard_blocks_where_the_policy_is_fail_closed() {
 }
 
 #[test]
-fn a_file_that_comes_to_stand_before_the_guard() {
+fn a_new_file_that_takes_precedence_over_the_guard() {
     let scratch = guarded();
     let folder = scratch.project().join(".anyhook");
     let text = std::fs::read_to_string(folder.join("hooks.yaml")).unwrap();
     scratch.write("managed/policy.json", r#"{"fail_closed": true}"#);
     scratch.write("project/.anyhook/hooks.yml", &text);
-    assert_eq!(scratch.call().answer()["reason"], "no", "it comes after");
+    assert_eq!(scratch.call().response()["reason"], "no", "it comes after");
 
-    let mut scratch = Scratch::new();
+    let mut scratch = DispatchScratch::new();
     scratch.env.clear();
     let harmless = manifest(&hook("x", BEFORE, "true", ""));
     scratch.write("project/.anyhook/hooks.yaml", &harmless);
     consent_to(&scratch, &scratch.project());
-    // As if the guard had been in a file of a lesser name.
-    let trust = scratch.base.join("state/trust");
-    let entry = std::fs::read_dir(&trust)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let consent = std::fs::read_to_string(&entry)
-        .unwrap()
-        .replace("hooks.yaml", "hooks.yml");
-    std::fs::write(trust.join("other.json"), consent).unwrap();
     scratch.write("project/.anyhook/hooks.yml", &harmless);
-    assert!(!scratch.call().is_deny());
+    consent_to_file(&scratch, &scratch.project().join(".anyhook/hooks.yml"));
+    let output = scratch.call();
+    assert!(!output.is_deny());
+    assert!(output.message().contains("takes precedence"), "{output:?}");
     scratch.write("managed/policy.json", r#"{"fail_closed": true}"#);
-    let told = scratch.call();
-    assert!(told.is_deny(), "{told:?}");
-    assert!(
-        told.message().contains("another file is before it"),
-        "{told:?}"
-    );
+    let output = scratch.call();
+    assert!(output.is_deny(), "{output:?}");
 }

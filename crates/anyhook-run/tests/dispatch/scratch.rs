@@ -1,98 +1,93 @@
-//! A project, a home, and the dispatcher in them.
+//! The dispatcher in a scratch project, called as an agent calls it.
 
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Child;
 
 use anyhook_model::Record;
-use anyhook_testkit::whole_lines;
+use anyhook_testkit::{Invocation, ProcessOutput, Scratch, wait_until, whole_lines};
 use serde_json::{Value, json};
 
-pub struct Scratch {
-    _dir: tempfile::TempDir,
+pub(crate) struct DispatchScratch {
+    scratch: Scratch,
     pub base: PathBuf,
     /// Further variables of the dispatcher.
     pub env: Vec<(String, String)>,
 }
 
+/// The output of one dispatcher call.
 #[derive(Debug)]
-pub struct Told {
-    pub stdout: String,
-    pub stderr: String,
-    pub exit: Option<i32>,
+pub(crate) struct DispatchOutput(ProcessOutput);
+
+impl Deref for DispatchOutput {
+    type Target = ProcessOutput;
+
+    fn deref(&self) -> &ProcessOutput {
+        &self.0
+    }
 }
 
-impl Told {
-    /// The answer; it must be one JSON object whatever happened.
-    pub fn answer(&self) -> Value {
-        let value: Value =
-            serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{self:?}"));
+impl DispatchOutput {
+    pub(crate) fn wait(child: Child) -> Self {
+        Self(ProcessOutput::wait(child).unwrap())
+    }
+
+    /// The response; it must be one JSON object whatever happened.
+    pub(crate) fn response(&self) -> Value {
+        let value = self.json().unwrap_or_else(|_| panic!("{self:?}"));
         assert!(value.is_object(), "{self:?}");
         value
     }
 
-    pub fn message(&self) -> String {
-        self.answer()["system_message"]
+    pub(crate) fn message(&self) -> String {
+        self.response()["system_message"]
             .as_str()
             .unwrap_or_default()
             .to_owned()
     }
 
-    pub fn is_deny(&self) -> bool {
-        self.answer()["decision"] == "deny"
+    pub(crate) fn is_deny(&self) -> bool {
+        self.response()["decision"] == "deny"
     }
 }
 
-impl Scratch {
-    pub fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        for folder in [
-            "project/.git",
-            "project/.anyhook",
-            "config",
-            "managed",
-            "state",
-        ] {
-            std::fs::create_dir_all(base.join(folder)).unwrap();
+impl DispatchScratch {
+    pub(crate) fn new() -> Self {
+        let scratch = Scratch::new().unwrap();
+        for folder in [".git", ".anyhook"] {
+            std::fs::create_dir(scratch.project().join(folder)).unwrap();
         }
         Self {
-            _dir: dir,
-            base,
+            base: scratch.root().to_owned(),
+            scratch,
             env: vec![("ANYHOOK_TRUST".to_owned(), "all".to_owned())],
         }
     }
 
     /// A project with one hook for every tool call, which runs `command`.
-    pub fn with_hook(command: &str, more: &str) -> Self {
+    pub(crate) fn with_hook(command: &str, more: &str) -> Self {
         let scratch = Self::new();
         scratch.manifest(&hook("guard", "before_tool_execute", command, more));
         scratch
     }
 
-    pub fn project(&self) -> PathBuf {
-        self.base.join("project")
+    pub(crate) fn project(&self) -> PathBuf {
+        self.scratch.project()
     }
 
-    pub fn manifest(&self, hooks: &str) {
+    pub(crate) fn manifest(&self, hooks: &str) {
         self.write("project/.anyhook/hooks.yaml", &manifest(hooks));
     }
 
-    pub fn write(&self, path: &str, text: &str) -> PathBuf {
-        let path = self.base.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
+    pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
+        self.scratch.file(self.base.join(path), text).unwrap()
     }
 
-    pub fn script(&self, path: &str, text: &str) {
-        let path = self.write(path, text);
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    pub(crate) fn script(&self, path: &str, text: &str) {
+        self.scratch.exec(self.base.join(path), text).unwrap();
     }
 
-    pub fn event(&self, name: &str) -> Value {
+    pub(crate) fn event(&self, name: &str) -> Value {
         json!({
             "event": name,
             "source": "canonical",
@@ -102,53 +97,42 @@ impl Scratch {
         })
     }
 
-    pub fn start(&self) -> Child {
-        self.start_with(&["--agent", "canonical"])
+    fn dispatcher(&self) -> Invocation {
+        let binary = env!("CARGO_BIN_EXE_anyhook-dispatch-test");
+        let call = self.scratch.command(binary).dir(&self.base);
+        self.env
+            .iter()
+            .fold(call.env("HOME", &self.base), |call, (name, value)| {
+                call.env(name, value)
+            })
     }
 
-    pub fn start_with(&self, arguments: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_anyhook-dispatch-test"));
-        command
-            .arg("run")
-            .args(arguments)
-            .current_dir(&self.base)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", &self.base)
-            .env("ANYHOOK_CONFIG_DIR", self.base.join("config"))
-            .env("ANYHOOK_STATE_DIR", self.base.join("state"))
-            .env("ANYHOOK_MANAGED_DIR", self.base.join("managed"))
-            .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command.spawn().unwrap()
+    pub(crate) fn start(&self) -> Child {
+        let arguments = ["run", "--agent", "canonical"];
+        self.dispatcher().spawn(arguments).unwrap()
     }
 
-    pub fn run_bytes(&self, payload: &[u8]) -> Told {
-        let mut child = self.start();
-        child.stdin.take().unwrap().write_all(payload).unwrap();
-        told(child)
+    pub(crate) fn run_bytes(&self, payload: &[u8]) -> DispatchOutput {
+        self.run_as(&["--agent", "canonical"], payload)
     }
 
-    /// As an agent calls it.
-    pub fn run_as(&self, arguments: &[&str], payload: &[u8]) -> Told {
-        let mut child = self.start_with(arguments);
-        child.stdin.take().unwrap().write_all(payload).unwrap();
-        told(child)
+    /// Runs the dispatcher with the arguments that an agent is configured with.
+    pub(crate) fn run_as(&self, arguments: &[&str], payload: &[u8]) -> DispatchOutput {
+        let arguments = ["run"].iter().chain(arguments);
+        DispatchOutput(self.dispatcher().run(arguments, payload).unwrap())
     }
 
-    pub fn run(&self, event: &Value) -> Told {
+    pub(crate) fn run(&self, event: &Value) -> DispatchOutput {
         self.run_bytes(event.to_string().as_bytes())
     }
 
     /// A tool call.
-    pub fn call(&self) -> Told {
+    pub(crate) fn call(&self) -> DispatchOutput {
         self.run(&self.event("before_tool_execute"))
     }
 
-    pub fn journal(&self) -> Vec<Record> {
-        let journal = anyhook_run::journal::Journal::new(&self.base.join("state"));
+    pub(crate) fn journal(&self) -> Vec<Record> {
+        let journal = anyhook_run::record::journal::Journal::new(&self.base.join("state"));
         let mut files = journal.rotated();
         files.push(journal.folder().join("events.jsonl"));
         files
@@ -157,35 +141,24 @@ impl Scratch {
             .collect()
     }
 
-    pub fn exists(&self, path: &str) -> bool {
+    pub(crate) fn exists(&self, path: &str) -> bool {
         self.base.join(path).exists()
     }
 
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         std::fs::read_to_string(self.base.join(path)).unwrap_or_default()
     }
 
     /// No process of this scratch is left: all of them have its folder in
     /// their environment.
-    pub fn assert_nothing_left(&self) {
+    pub(crate) fn assert_nothing_left(&self) {
         let mark = format!("ANYHOOK_PROJECT_DIR={}", self.project().display());
-        until("the end of all hooks", || {
+        wait_until("the end of all hooks", || {
             let processes = std::fs::read_dir("/proc").unwrap().flatten();
             let mut environments = processes.map(|entry| entry.path().join("environ"));
             !environments.any(|path| has_variable(&path, &mark))
         });
     }
-}
-
-/// Waits for something that another process does.
-pub fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..1000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{what} did not happen");
 }
 
 fn has_variable(environ: &Path, mark: &str) -> bool {
@@ -195,22 +168,13 @@ fn has_variable(environ: &Path, mark: &str) -> bool {
         .any(|entry| entry == mark.as_bytes())
 }
 
-pub fn told(child: Child) -> Told {
-    let output = child.wait_with_output().unwrap();
-    Told {
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        exit: output.status.code(),
-    }
-}
-
-pub fn manifest(hooks: &str) -> String {
+pub(crate) fn manifest(hooks: &str) -> String {
     format!("spec: hooks/1.0\nhooks:\n{hooks}")
 }
 
 /// A hook of a manifest; `more` are lines such as `blocking: true` and
 /// `handler.timeout: 1`.
-pub fn hook(name: &str, event: &str, command: &str, more: &str) -> String {
+pub(crate) fn hook(name: &str, event: &str, command: &str, more: &str) -> String {
     let mut hook = format!("  - name: {name}\n    event: {event}\n");
     let mut handler = format!("      type: command\n      command: {}\n", json!(command));
     for line in more.lines() {

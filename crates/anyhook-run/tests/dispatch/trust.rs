@@ -5,14 +5,14 @@ use std::path::Path;
 
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Manifest};
-use anyhook_run::trust::{Distrust, Project, TrustStatus, TrustStore};
+use anyhook_run::config::trust::{Distrust, ProjectManifest, TrustStore};
 
-use crate::scratch::{Scratch, hook, manifest};
+use crate::scratch::{DispatchScratch, hook, manifest};
 
 const BEFORE: &str = "before_tool_execute";
 
-fn project() -> Scratch {
-    let mut scratch = Scratch::new();
+fn project() -> DispatchScratch {
+    let mut scratch = DispatchScratch::new();
     scratch.env.clear();
     scratch.script("project/guard.sh", "#!/bin/sh\ntouch ran\n");
     scratch.write("project/.anyhook/rules.json", "{}");
@@ -31,24 +31,34 @@ fn project() -> Scratch {
     scratch
 }
 
-fn with_project<T>(scratch: &Scratch, act: impl FnOnce(&TrustStore, &Project<'_>) -> T) -> T {
+fn with_project<T>(
+    scratch: &DispatchScratch,
+    act: impl FnOnce(&TrustStore, &ProjectManifest<'_>) -> T,
+) -> T {
     with_project_at(scratch, &scratch.project(), act)
 }
 
 fn with_project_at<T>(
-    scratch: &Scratch,
+    scratch: &DispatchScratch,
     root: &Path,
-    act: impl FnOnce(&TrustStore, &Project<'_>) -> T,
+    act: impl FnOnce(&TrustStore, &ProjectManifest<'_>) -> T,
 ) -> T {
-    let path = root.join(".anyhook/hooks.yaml");
-    let text = std::fs::read_to_string(&path).unwrap();
+    with_manifest(scratch, &root.join(".anyhook/hooks.yaml"), act)
+}
+
+fn with_manifest<T>(
+    scratch: &DispatchScratch,
+    path: &Path,
+    act: impl FnOnce(&TrustStore, &ProjectManifest<'_>) -> T,
+) -> T {
+    let text = std::fs::read_to_string(path).unwrap();
     let (manifest, findings) = parse::manifest(&text, Format::Yaml, &Vocabulary::default());
     let manifest: Manifest = manifest.unwrap_or_else(|| panic!("{findings:?}"));
     act(
         &TrustStore::new(&scratch.base.join("state")),
-        &Project {
-            path: &path,
-            root,
+        &ProjectManifest {
+            path,
+            root: path.parent().and_then(Path::parent).unwrap(),
             text: &text,
             manifest: &manifest,
         },
@@ -56,38 +66,42 @@ fn with_project_at<T>(
 }
 
 /// What the user does after having read it.
-pub fn consent_to(scratch: &Scratch, root: &Path) {
+pub(crate) fn consent_to(scratch: &DispatchScratch, root: &Path) {
     with_project_at(scratch, root, TrustStore::record).unwrap();
 }
 
-fn consent(scratch: &Scratch) {
+pub(crate) fn consent_to_file(scratch: &DispatchScratch, manifest: &Path) {
+    with_manifest(scratch, manifest, TrustStore::record).unwrap();
+}
+
+fn consent(scratch: &DispatchScratch) {
     consent_to(scratch, &scratch.project());
 }
 
-fn status(scratch: &Scratch) -> TrustStatus {
-    with_project(scratch, TrustStore::status)
+fn status(scratch: &DispatchScratch) -> Result<(), Distrust> {
+    with_project(scratch, |store, project| store.check(project).map(|_| ()))
 }
 
 #[test]
-fn untrusted_hooks_do_not_run_and_the_user_hears_it_once() {
+fn untrusted_hooks_do_not_run_and_the_user_is_notified_once() {
     let scratch = project();
-    let told = scratch.call();
+    let output = scratch.call();
     assert!(!scratch.exists("project/ran"));
-    assert!(!told.is_deny());
-    assert!(told.message().contains("not trusted yet"), "{told:?}");
-    assert!(told.message().contains("anyhook trust"));
+    assert!(!output.is_deny());
+    assert!(output.message().contains("not trusted yet"), "{output:?}");
+    assert!(output.message().contains("anyhook trust"));
     assert_eq!(scratch.call().message(), "");
     let mut event = scratch.event(BEFORE);
     event["session_id"] = "another".into();
     assert!(scratch.run(&event).message().contains("not trusted yet"));
-    assert_eq!(status(&scratch), TrustStatus::Untrusted(Distrust::Never));
+    assert_eq!(status(&scratch), Err(Distrust::Never));
 }
 
 #[test]
 fn consent_holds_until_something_changes() {
     let scratch = project();
     consent(&scratch);
-    assert_eq!(status(&scratch), TrustStatus::Trusted);
+    assert_eq!(status(&scratch), Ok(()));
     assert_eq!(scratch.call().message(), "");
     assert!(scratch.exists("project/ran"));
 
@@ -110,21 +124,18 @@ fn consent_holds_until_something_changes() {
         let scratch = project();
         consent(&scratch);
         scratch.write(path, text);
-        let told = scratch.call();
+        let output = scratch.call();
         assert!(!scratch.exists("project/ran"), "{path}");
         assert!(
             scratch.exists("project/other-ran"),
             "{path}: the other hook is as it was"
         );
         assert!(
-            told.message().contains("changed since it was trusted"),
-            "{path}: {told:?}"
+            output.message().contains("changed since it was trusted"),
+            "{path}: {output:?}"
         );
         let changed = scratch.project().join(changed.strip_prefix(&root).unwrap());
-        assert_eq!(
-            status(&scratch),
-            TrustStatus::Untrusted(Distrust::Changed(vec![changed]))
-        );
+        assert_eq!(status(&scratch), Err(Distrust::Changed(vec![changed])));
         consent(&scratch);
         scratch.call();
         assert!(scratch.exists("project/ran"), "{path}");
@@ -154,7 +165,7 @@ fn consent_can_be_taken_back_and_listed() {
 
 #[test]
 fn a_users_manifest_that_others_can_write_is_not_trusted() {
-    let mut scratch = Scratch::new();
+    let mut scratch = DispatchScratch::new();
     scratch.env.clear();
     let path = scratch.write(
         "config/hooks.yaml",
@@ -164,19 +175,19 @@ fn a_users_manifest_that_others_can_write_is_not_trusted() {
     assert!(scratch.exists("project/ran"));
     std::fs::remove_file(scratch.project().join("ran")).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
-    let told = scratch.call();
+    let output = scratch.call();
     assert!(!scratch.exists("project/ran"));
-    assert!(told.message().contains("chmod go-w"), "{told:?}");
+    assert!(output.message().contains("chmod go-w"), "{output:?}");
 }
 
 #[test]
-fn a_plan_is_kept_for_one_format_and_only_where_there_is_trust() {
-    let mut scratch = Scratch::new();
+fn a_manifest_is_cached_for_one_format_and_only_if_trusted() {
+    let mut scratch = DispatchScratch::new();
     scratch.env.clear();
     scratch.manifest(&hook("own", BEFORE, "touch ran", ""));
     let plans = || std::fs::read_dir(scratch.base.join("state/plans")).map_or(0, Iterator::count);
     scratch.call();
-    assert_eq!(plans(), 0, "nobody has consented");
+    assert_eq!(plans(), 0, "there is no consent");
     consent(&scratch);
     scratch.call();
     assert_eq!(plans(), 1);
@@ -187,10 +198,10 @@ fn a_plan_is_kept_for_one_format_and_only_where_there_is_trust() {
         scratch.project().join(".anyhook/hooks.json"),
     )
     .unwrap();
-    let told = scratch.call();
+    let output = scratch.call();
     assert!(
-        told.message().contains("hooks.json` is not used"),
-        "{told:?}"
+        output.message().contains("hooks.json` is not used"),
+        "{output:?}"
     );
 }
 
@@ -209,7 +220,7 @@ fn consent_covers_scripts_that_our_own_variables_name() {
         ("for one in hooks/*.sh; do sh $one; done", ""),
     ];
     for (command, more) in cases {
-        let mut scratch = Scratch::new();
+        let mut scratch = DispatchScratch::new();
         scratch.env.clear();
         scratch.script(
             "project/hooks/x.sh",
@@ -223,16 +234,17 @@ fn consent_covers_scripts_that_our_own_variables_name() {
             "project/hooks/x.sh",
             "#!/bin/sh\ntouch $ANYHOOK_PROJECT_DIR/evil\n",
         );
-        let told = scratch.call();
+        let output = scratch.call();
         assert!(!scratch.exists("project/evil"), "{command}");
         assert!(
-            told.message().contains("changed since"),
-            "{command}: {told:?}"
+            output.message().contains("changed since"),
+            "{command}: {output:?}"
         );
     }
-    let scratch = Scratch::with_hook("sh $ELSEWHERE/x.sh; ls /tmp", "");
+    let scratch = DispatchScratch::with_hook("sh $ELSEWHERE/x.sh; ls /tmp", "");
     with_project(&scratch, |_, project| {
-        assert_eq!(project.listing()[0].uncovered, ["$ELSEWHERE/x.sh"]);
+        let uncovered = ["the files that `$ELSEWHERE/x.sh` names"];
+        assert_eq!(project.listing()[0].uncovered, uncovered);
     });
 }
 
@@ -246,7 +258,7 @@ fn a_users_hook_never_runs_the_projects_code() {
         ". ./guard.sh;",
         "sh scripts/*.sh",
     ] {
-        let mut scratch = Scratch::new();
+        let mut scratch = DispatchScratch::new();
         scratch.env.clear();
         for path in ["guard.sh", "scripts/guard.sh"] {
             scratch.script(

@@ -1,25 +1,16 @@
 //! One suite for both databases: each test runs on SQLite and on a real PostgreSQL server.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests"
-)]
+#![cfg(test)]
 
-mod made;
+mod fixtures;
+mod ingesting;
 mod reading;
-#[path = "../support/mod.rs"]
-mod support;
-mod taking;
 
 use std::sync::Arc;
 
 use anyhook_store::{Store, open};
 
-/// Opens the same database as often as it is asked.
+/// Opens the same database at every call.
 type Opener<'a> = &'a dyn Fn() -> Arc<dyn Store>;
 
 macro_rules! suite {
@@ -35,7 +26,7 @@ macro_rules! suite {
         mod postgres {
             $(#[test]
             fn $name() {
-                if let Some(address) = super::support::database() {
+                if let Some(address) = anyhook_testkit::postgres::create_database() {
                     super::$module::$name(&|| super::open(&address).unwrap());
                 }
             })*
@@ -44,19 +35,19 @@ macro_rules! suite {
 }
 
 suite!(
-    reading::a_record_comes_back_whole,
-    taking::the_same_id_is_kept_once,
-    reading::filters_narrow,
-    reading::pages_meet_without_gap_or_overlap,
-    reading::sessions_are_summed_up,
+    reading::a_record_is_returned_whole,
+    ingesting::the_same_id_is_stored_once,
+    reading::filters_narrow_the_events,
+    reading::pages_have_no_gap_and_no_overlap,
+    reading::sessions_are_summarized,
     reading::stats_count_and_rank,
     reading::journal_and_store_agree,
-    taking::retention_by_age_and_size,
-    taking::the_journal_is_taken_once,
-    taking::rotation_and_torn_lines,
-    taking::a_failed_batch_leaves_nothing,
-    taking::a_watch_hears_new_events,
-    taking::seq_is_visible_in_order,
-    taking::hostile_text_is_kept,
-    taking::openhook_envelopes,
+    ingesting::retention_by_age_and_size,
+    ingesting::the_journal_is_imported_once,
+    ingesting::rotation_and_torn_lines,
+    ingesting::a_failed_batch_stores_nothing,
+    ingesting::a_watch_is_called_for_new_events,
+    ingesting::seq_is_visible_in_order,
+    ingesting::hostile_text_is_stored,
+    ingesting::openhook_envelopes,
 );

@@ -1,14 +1,14 @@
 //! What is asked of the store.
 
 use anyhook_model::{Decision, HookRun, RecordKind, RunOutcome};
-use anyhook_store::journal::Tail;
-use anyhook_store::{EventFilter, PageQuery, micros, scan};
+use anyhook_store::journal::JournalImporter;
+use anyhook_store::{EventFilter, PageQuery, parse_micros, scan};
 use serde_json::json;
 
 use crate::Opener;
-use crate::made::{all, append, denied, line, object, record};
+use crate::fixtures::{all, append, denied, line, object, record};
 
-pub fn a_record_comes_back_whole(opener: Opener) {
+pub(crate) fn a_record_is_returned_whole(opener: Opener) {
     let mut made = denied(record("r1", 5), "No `rm` here");
     made.extra.insert("later".to_owned(), json!({"kept": true}));
     opener().ingest(std::slice::from_ref(&made)).unwrap();
@@ -28,7 +28,7 @@ pub fn a_record_comes_back_whole(opener: Opener) {
     assert!(opener().event("r2").unwrap().is_none());
 }
 
-pub fn filters_narrow(opener: Opener) {
+pub(crate) fn filters_narrow_the_events(opener: Opener) {
     let store = opener();
     let mut other = record("g", 30);
     other.agent = "gemini-cli".into();
@@ -138,8 +138,8 @@ pub fn filters_narrow(opener: Opener) {
         ),
         (
             EventFilter {
-                since_us: anyhook_store::micros("2026-03-01T10:00:20.5Z"),
-                until_us: anyhook_store::micros("2026-03-01T10:00:30.5Z"),
+                since_us: anyhook_store::parse_micros("2026-03-01T10:00:20.5Z"),
+                until_us: anyhook_store::parse_micros("2026-03-01T10:00:30.5Z"),
                 ..none()
             },
             &["d"],
@@ -158,7 +158,7 @@ pub fn filters_narrow(opener: Opener) {
     }
 }
 
-pub fn pages_meet_without_gap_or_overlap(opener: Opener) {
+pub(crate) fn pages_have_no_gap_and_no_overlap(opener: Opener) {
     let store = opener();
     // Many share one moment, as events of a burst do.
     let records: Vec<_> = (0..25_u32)
@@ -179,10 +179,10 @@ pub fn pages_meet_without_gap_or_overlap(opener: Opener) {
     let mut expected: Vec<_> = records.iter().map(|record| record.id.clone()).collect();
     expected.reverse();
     assert_eq!(seen, expected);
-    assert!("1.x".parse::<anyhook_store::Cursor>().is_err());
+    assert!("1.x".parse::<anyhook_store::PageCursor>().is_err());
 }
 
-pub fn sessions_are_summed_up(opener: Opener) {
+pub(crate) fn sessions_are_summarized(opener: Opener) {
     let store = opener();
     let mut records = vec![
         record("a", 10),
@@ -233,7 +233,7 @@ pub fn sessions_are_summed_up(opener: Opener) {
     assert!(store.session("s9", None).unwrap().is_none());
 }
 
-pub fn stats_count_and_rank(opener: Opener) {
+pub(crate) fn stats_count_and_rank(opener: Opener) {
     let store = opener();
     assert_eq!(store.stats(&EventFilter::default(), 10).unwrap().events, 0);
     let mut records: Vec<_> = (1..=100_u32)
@@ -285,7 +285,7 @@ pub fn stats_count_and_rank(opener: Opener) {
 }
 
 /// The journal asked directly and the store that took it say the same.
-pub fn journal_and_store_agree(open: Opener) {
+pub(crate) fn journal_and_store_agree(open: Opener) {
     let dir = tempfile::tempdir().unwrap();
     for n in 0..60_u32 {
         let mut record = record(&format!("e{n}"), n * 7);
@@ -322,7 +322,9 @@ pub fn journal_and_store_agree(open: Opener) {
         append(dir.path(), file, "not a record\n");
     }
     let store = open();
-    Tail::new(dir.path(), "m").pump(&*store).unwrap();
+    JournalImporter::new(dir.path(), "m")
+        .import_all(&*store)
+        .unwrap();
     let text = |text: &str| Some(text.to_owned());
     let filters = [
         EventFilter::default(),
@@ -357,8 +359,8 @@ pub fn journal_and_store_agree(open: Opener) {
             ..EventFilter::default()
         },
         EventFilter {
-            since_us: micros("2026-03-01T10:02:00Z"),
-            until_us: micros("2026-03-01T10:04:00Z"),
+            since_us: parse_micros("2026-03-01T10:02:00Z"),
+            until_us: parse_micros("2026-03-01T10:04:00Z"),
             ..EventFilter::default()
         },
         EventFilter {
@@ -379,7 +381,7 @@ pub fn journal_and_store_agree(open: Opener) {
             item.seq = 0;
         }
         let newest = scan::newest(dir.path(), &filter, 25).unwrap();
-        let found: Vec<_> = newest.iter().map(|row| row.summary(0)).collect();
+        let found: Vec<_> = newest.iter().map(|row| row.summary.clone()).collect();
         assert_eq!(found, stored, "{filter:?}");
     }
 }

@@ -1,204 +1,189 @@
-//! `anyhook agents`: what is known of each agent, and what is here.
-
-use std::path::{Path, PathBuf};
+//! `anyhook agents`: what anyhook knows about each agent, and which are installed here.
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::{Support, clients};
+use anyhook_install::Machine;
 use anyhook_model::registry::{CAPABILITIES, EVENTS, TOOLS};
 use anyhook_model::suggest;
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::cli::Verdict;
+use super::install;
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
+use crate::table;
 
-/// List the agents: what is known of each, and which are here
+/// List the supported agents and which are installed here
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook agents\n  anyhook agents cursor\n  anyhook agents --json"
 )]
-pub struct Args {
-    /// One agent in full
+pub(crate) struct AgentsArgs {
+    /// Show everything about one agent
     agent: Option<String>,
     /// Print JSON: the whole matrix of events, tools and capabilities
     #[arg(long)]
     json: bool,
 }
 
-/// An agent by slug or alias, with a hint where there is none.
-pub fn find(name: &str) -> anyhow::Result<&'static Adapter> {
+/// An agent by slug or alias; the error suggests a similar name.
+pub(crate) fn find(name: &str) -> anyhow::Result<&'static Adapter> {
     anyhook_agents::get(name).ok_or_else(|| {
         let slugs: Vec<&str> = anyhook_agents::slugs().collect();
-        let hint = suggest::nearest(name, slugs.iter().copied())
-            .map(|near| format!("; did you mean `{near}`?"))
-            .unwrap_or_default();
+        let hint = match suggest::nearest(name, slugs.iter().copied()) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => ".".to_owned(),
+        };
         anyhow!(
-            "there is no agent `{name}`{hint} There are: {}",
+            "unknown agent `{name}`{hint} Known agents: {}",
             slugs.join(", ")
         )
     })
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+/// The named agents, each once; hook formats that are not agents are refused.
+pub(crate) fn find_clients(names: &[String]) -> anyhow::Result<Vec<&'static Adapter>> {
+    let mut adapters: Vec<&'static Adapter> = Vec::new();
+    for name in names {
+        let adapter = find(name)?;
+        if adapter.spec.pseudo {
+            bail!("`{name}` is a hook format, not an agent");
+        }
+        if !adapters
+            .iter()
+            .any(|other| other.spec.id == adapter.spec.id)
+        {
+            adapters.push(adapter);
+        }
+    }
+    Ok(adapters)
+}
+
+pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let world = install::world()?;
     if let Some(name) = &args.agent {
         let adapter = find(name)?;
         if args.json {
-            terminal.json(&described(adapter))?;
-        } else {
-            one(adapter, terminal);
+            return terminal.json(&described(adapter, &world));
         }
-        return Ok(Verdict::Good);
+        print_agent(adapter, terminal);
+        return Ok(CommandStatus::Success);
     }
     if args.json {
-        let all: Vec<Value> = clients().map(described).collect();
-        terminal.json(&json!({ "agents": all }))?;
-        return Ok(Verdict::Good);
+        let all: Vec<Value> = clients()
+            .map(|adapter| described(adapter, &world))
+            .collect();
+        return terminal.json(&json!({ "agents": all }));
     }
-    let rows: Vec<Vec<String>> = clients()
-        .map(|adapter| {
-            let spec = &adapter.spec;
-            let native = spec.events.iter().filter(|event| !event.read_only).count();
-            let canonical = EVENTS
-                .iter()
-                .filter(|event| adapter.events_of(event.name).next().is_some())
-                .count();
-            vec![
-                spec.id.to_string(),
-                spec.name.to_string(),
-                here(adapter).unwrap_or_else(|| "-".into()),
-                spec.verified.version.to_string(),
-                spec.verified.how.to_string(),
-                format!("{native} ({canonical} canonical)"),
-                if adapter.capability("input_rewrite") == Support::Yes {
-                    "yes"
-                } else {
-                    ""
-                }
-                .to_owned(),
-            ]
-        })
-        .collect();
-    terminal.table(
-        &[
-            "agent",
-            "name",
-            "here",
-            "facts of",
-            "checked by",
-            "events",
-            "rewrites input",
-        ],
-        &rows,
-    );
-    Ok(Verdict::Good)
+    let titles = [
+        "agent",
+        "name",
+        "found at",
+        "checked version",
+        "checked by",
+        "events",
+        "rewrites input",
+    ];
+    let rows = clients().map(|adapter| {
+        let spec = &adapter.spec;
+        let native = spec.events.iter().filter(|event| !event.read_only).count();
+        let is_supported = |name: &str| adapter.events_of(name).next().is_some();
+        let canonical = EVENTS.iter().filter(|event| is_supported(event.name));
+        let rewrites = adapter.capability("input_rewrite") == Support::Yes;
+        [
+            (&spec.id).into(),
+            (&spec.name).into(),
+            found_at(adapter, &world).as_deref().unwrap_or("-").into(),
+            (&spec.verified.version).into(),
+            spec.verified.how.to_string().into(),
+            format!("{native} ({} canonical)", canonical.count()).into(),
+            if rewrites { "yes" } else { "" }.into(),
+        ]
+    });
+    table::print_unwrapped(terminal, titles, rows);
+    Ok(CommandStatus::Success)
 }
 
-fn described(adapter: &'static Adapter) -> Value {
+fn described(adapter: &'static Adapter, world: &Machine) -> Value {
     let mut value = adapter.describe();
     if let Value::Object(map) = &mut value {
-        map.insert("here".into(), json!(here(adapter)));
+        map.insert("here".into(), json!(found_at(adapter, world)));
     }
     value
 }
 
-/// Where the agent is seen on this machine: its program, or its folder.
-pub fn here(adapter: &Adapter) -> Option<String> {
+/// The agent's program or folder on this machine.
+fn found_at(adapter: &Adapter, world: &Machine) -> Option<String> {
     let detect = &adapter.spec.detect;
-    let program = detect.binary.iter().find_map(|name| on_path(name));
-    program.or_else(|| {
-        let folder = detect
-            .folders
-            .iter()
-            .find(|folder| expand(folder).is_some_and(|path| path.is_dir()))?;
-        Some(folder.to_string())
-    })
-}
-
-fn on_path(name: &str) -> Option<String> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-        .map(|file| file.display().to_string())
-}
-
-fn expand(path: &str) -> Option<PathBuf> {
-    match path.strip_prefix("~/") {
-        Some(rest) => Some(Path::new(&std::env::var_os("HOME")?).join(rest)),
-        None => Some(PathBuf::from(path)),
+    let mut programs = detect
+        .binary
+        .iter()
+        .flat_map(|name| world.programs_on_path(name));
+    if let Some(program) = programs.next() {
+        return Some(program.display().to_string());
     }
+    let mut folders = detect.folders.iter();
+    let is_here = |folder: &str| {
+        world
+            .expand_path(folder, None)
+            .is_some_and(|path| path.is_dir())
+    };
+    let folder = folders.find(|folder| is_here(folder))?;
+    Some(folder.to_string())
 }
 
-fn one(adapter: &Adapter, terminal: &Terminal) {
+fn print_agent(adapter: &Adapter, terminal: &Terminal) {
     let spec = &adapter.spec;
     terminal.line(&format!(
         "{} ({})\n{}\n{}",
         spec.name, spec.id, spec.summary, spec.homepage
     ));
     terminal.line(&format!(
-        "facts of {}, {}, checked by: {}\n",
+        "checked with version {} on {} by {}\n",
         spec.verified.version, spec.verified.date, spec.verified.how
     ));
-    let files: Vec<Vec<String>> = spec
-        .files
-        .iter()
-        .map(|file| {
-            vec![
-                format!("{:?}", file.scope).to_lowercase(),
-                file.path.to_string(),
-                if file.write { "written" } else { "" }.to_owned(),
-            ]
-        })
-        .collect();
-    terminal.table(&["scope", "file", ""], &files);
-    let events: Vec<Vec<String>> = EVENTS
-        .iter()
-        .map(|event| {
-            let native: Vec<String> = adapter
-                .events_of(event.name)
-                .filter(|event| !event.read_only)
-                .map(|event| format!("{} ({})", event.native, event.blocking.as_str()))
-                .collect();
-            let absent = spec
-                .absent
-                .events
-                .get(event.name)
-                .map(|why| format!("- {why}"));
-            vec![
-                event.name.to_owned(),
-                absent.unwrap_or_else(|| native.join(", ")),
-            ]
-        })
-        .collect();
+    let files = spec.files.iter().map(|file| {
+        [
+            file.scope.to_string().into(),
+            (&file.path).into(),
+            if file.write { "written" } else { "" }.into(),
+        ]
+    });
+    table::print_unwrapped(terminal, ["scope", "file", ""], files);
+    let events = EVENTS.iter().map(|event| {
+        let native: Vec<String> = adapter
+            .events_of(event.name)
+            .filter(|event| !event.read_only)
+            .map(|event| format!("{} ({})", event.native, event.blocking))
+            .collect();
+        let absent = adapter.absent_event_note(event.name);
+        let absent = absent.map(|note| format!("- {note}"));
+        [
+            event.name.into(),
+            absent.unwrap_or_else(|| native.join(", ")).into(),
+        ]
+    });
     terminal.line("");
-    terminal.table(&["event", "native"], &events);
-    let tools: Vec<Vec<String>> = TOOLS
-        .iter()
-        .map(|tool| {
-            vec![
-                tool.name.to_owned(),
-                spec.absent.tools.get(tool.name).map_or_else(
-                    || adapter.native_names(tool.name).join(", "),
-                    |why| format!("- {why}"),
-                ),
-            ]
-        })
-        .collect();
+    table::print_unwrapped(terminal, ["event", "native"], events);
+    let tools = TOOLS.iter().map(|tool| {
+        let native = spec.absent.tools.get(tool.name).map_or_else(
+            || adapter.native_names(tool.name).join(", "),
+            |why| format!("- {why}"),
+        );
+        [tool.name.into(), native.into()]
+    });
     terminal.line("");
-    terminal.table(&["tool", "native"], &tools);
-    let capabilities: Vec<Vec<String>> = CAPABILITIES
-        .iter()
-        .map(|one| {
-            let support = match adapter.capability(one.name) {
-                Support::Yes => "yes".to_owned(),
-                Support::No => "no".to_owned(),
-                Support::Partly(how) => how,
-            };
-            vec![one.name.to_owned(), support]
-        })
-        .collect();
+    table::print_unwrapped(terminal, ["tool", "native"], tools);
+    let capabilities = CAPABILITIES.iter().map(|capability| {
+        let support = match adapter.capability(capability.name) {
+            Support::Yes => "yes".into(),
+            Support::No => "no".into(),
+            Support::Partly(how) => how.into(),
+        };
+        [capability.name.into(), support]
+    });
     terminal.line("");
-    terminal.table(&["capability", ""], &capabilities);
+    table::print_unwrapped(terminal, ["capability", ""], capabilities);
     for hazard in &spec.hazards {
         terminal.line(&format!(
             "\n! {} {}.\n  {}",

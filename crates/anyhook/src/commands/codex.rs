@@ -1,61 +1,63 @@
-//! `anyhook codex`: hooks for Codex's app-server, between it and its client or
-//! beside them.
+//! `anyhook codex`: hooks for Codex's app-server, as a proxy or as a second client.
 //!
-//! The protocol is `anyhook_codex`'s, the hooks are `anyhook_run`'s; here they
-//! meet. In proxy mode stdout is the protocol, so all words go to stderr.
+//! Connects the protocol in `anyhook_codex` with the hooks in `anyhook_run`. In
+//! proxy mode stdout carries the protocol, so messages go to stderr.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use anyhook_codex::state::Entry;
+use anyhook_agents::likeness::complete_call;
+use anyhook_codex::state::BridgeEntry;
 use anyhook_codex::{
-    AttachOptions, CancellationToken, Decide, Endpoint, Proxy, ProxyOptions, Ruling, Status,
-    Verdict, attach_blocking, losses,
+    ApprovalVerdict, AttachOptions, AttachStatus, CancellationToken, Decide, Endpoint, Proxy,
+    ProxyOptions, Ruling, attach_blocking, response_losses,
 };
-use anyhook_model::{Answer, HookEvent, HookRun, RunOutcome};
-use anyhook_run::exec::Cancel;
-use anyhook_run::{Engine, Handled, Options};
+use anyhook_model::{Answer, HookEvent, HookRun, RunOutcome, has_unreadable_tool};
+use anyhook_run::run::exec::Cancel;
+use anyhook_run::{Engine, EventOptions, EventOutcome};
+use anyhook_util::env;
+use anyhook_util::sync::lock;
 use anyhow::{Context, anyhow, bail};
 
 use crate::render::Terminal;
 
-/// Between a signal and the end of the hooks that still run.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// From a signal until the hooks that still run are cancelled.
+const HOOK_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Warnings that are remembered, to say each once.
-const REMEMBERED: usize = 1000;
+/// Warnings that are remembered, so that each is printed once.
+const MAX_REMEMBERED_WARNINGS: usize = 1000;
 
-/// Hooks for Codex's app-server: what IDEs and other clients drive it by
+/// Run hooks for Codex's app-server, which IDEs and other clients use
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook codex proxy -- codex app-server\n  anyhook codex attach --url ws://127.0.0.1:4222"
 )]
-pub struct Args {
+pub(crate) struct CodexArgs {
     #[command(subcommand)]
-    way: Way,
+    command: CodexCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Way {
+enum CodexCommand {
     Proxy(ProxyArgs),
     Attach(AttachArgs),
 }
 
-/// Stand between a client and the server that it starts
+/// Sit between a client and the server that it starts
 ///
-/// Put this in place of the command by which the client starts the server. All
-/// messages pass unchanged; requests for approval are put to the hooks first.
+/// Use this in place of the command with which the client starts the server. All
+/// messages pass unchanged; approval requests go to the hooks first.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook codex proxy -- codex app-server\n  anyhook codex proxy --hold-at-most 10 -- codex app-server"
 )]
 struct ProxyArgs {
-    /// Show a request to the client as well when hooks take longer than so many
-    /// seconds; the first answer counts
+    /// If the hooks take longer than this, show the request to the client as well;
+    /// the first answer counts
     #[arg(long, value_name = "SECONDS")]
     hold_at_most: Option<u64>,
     /// The server's command line
@@ -63,45 +65,47 @@ struct ProxyArgs {
     command: Vec<OsString>,
 }
 
-/// Join a server that runs already, as a further client
+/// Join a running server as an additional client
 ///
-/// Stays until it is ended, and comes back when the server does. The server asks
-/// all its clients and takes the first answer: what hooks do not decide is left
-/// to the others.
+/// Runs until it is stopped, and reconnects when the server restarts. The server
+/// asks all its clients and takes the first answer: what the hooks do not decide
+/// is left to the other clients.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook codex attach --url ws://127.0.0.1:4222\n  anyhook codex attach --url unix:///run/codex.sock --answer-all\n  CODEX_TOKEN=… anyhook codex attach --url ws://127.0.0.1:4222 --token-env CODEX_TOKEN"
 )]
 struct AttachArgs {
-    /// ws://HOST:PORT or unix://PATH; Codex's own socket when absent
+    /// ws://HOST:PORT or unix://PATH [default: Codex's own socket]
     #[arg(long)]
     url: Option<String>,
-    /// Nobody else answers: decline what hooks do not decide
+    /// Decline what the hooks do not decide, because no other client answers
     #[arg(long)]
     answer_all: bool,
-    /// The variable with the server's token
+    /// Environment variable that contains the server's token
     #[arg(long, value_name = "NAME")]
     token_env: Option<String>,
 }
 
-/// The exit code is the server's, where there is one.
-pub fn run(args: Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    match args.way {
-        Way::Proxy(args) => proxy(args, terminal),
-        Way::Attach(args) => attach(&args, terminal),
+/// Returns the exit code: the server's in proxy mode.
+pub(crate) fn run(args: CodexArgs, terminal: &Terminal) -> anyhow::Result<u8> {
+    match args.command {
+        CodexCommand::Proxy(args) => proxy(args, terminal),
+        CodexCommand::Attach(args) => attach(&args, terminal),
     }
 }
 
 fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut words = args.command.into_iter();
-    let program = words.next().ok_or_else(|| anyhow!("there is no command"))?;
-    let hooks = Arc::new(Hooks::new()?);
+    let program = words
+        .next()
+        .ok_or_else(|| anyhow!("the server's command is missing"))?;
+    let hooks = Arc::new(EngineDecider::new()?);
     let name = PathBuf::from(&program);
     let name = name.file_name().unwrap_or(&program).to_string_lossy();
-    // Without it nobody sees us, and that is all.
-    let entry = Entry::new(&hooks.engine.dirs.state, format!("stdio:{name}")).ok();
+    // Only `anyhook status` needs the entry, so a failure is ignored.
+    let entry = BridgeEntry::new(&hooks.engine.dirs.state, format!("stdio:{name}")).ok();
     if let Some(entry) = &entry {
-        let _ = entry.tell(Some(&name));
+        let _ = entry.set_server(Some(&name));
     }
 
     let mut command = std::process::Command::new(&program);
@@ -111,24 +115,25 @@ fn proxy(args: ProxyArgs, terminal: &Terminal) -> anyhow::Result<u8> {
         ..ProxyOptions::default()
     };
     let proxy = Proxy::new(command, hooks.clone(), options);
-    let stop = proxy.stop_handle();
+    let stop = proxy.stopper();
     on_signal(&hooks, move || stop.stop())?;
     let ended = proxy.run(std::io::stdin(), std::io::stdout())?;
-    say_dropped(terminal, ended.dropped_events);
+    print_dropped(terminal, ended.dropped_events);
     Ok(u8::try_from(ended.exit_code).unwrap_or(1))
 }
 
 fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<u8> {
-    let hooks = Arc::new(Hooks::new()?);
+    let hooks = Arc::new(EngineDecider::new()?);
     if hooks.engine.off {
-        bail!("`ANYHOOK=0` switches hooks off, so there is nothing to attach");
+        bail!("`ANYHOOK=0` turns hooks off, so there is nothing to attach");
     }
     let endpoint = match &args.url {
         Some(url) if url != "unix://" => url.parse()?,
-        _ => own_socket()?,
+        _ => default_socket()?,
     };
     let bearer = args.token_env.as_deref().map(|name| {
-        std::env::var(name).with_context(|| format!("`--token-env`: no token in `{name}`"))
+        env::by_name(name)
+            .with_context(|| format!("`--token-env`: the variable `{name}` contains no token"))
     });
     let options = AttachOptions {
         bearer: bearer.transpose()?,
@@ -136,98 +141,107 @@ fn attach(args: &AttachArgs, terminal: &Terminal) -> anyhow::Result<u8> {
         ..AttachOptions::new(endpoint)
     };
     let url = options.endpoint.to_string();
-    let entry = Entry::new(&hooks.engine.dirs.state, url.clone()).ok();
+    let entry = BridgeEntry::new(&hooks.engine.dirs.state, url.clone()).ok();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     on_signal(&hooks, move || stop.cancel())?;
-    let tell = |status: Status| {
+    let report_status = |status: AttachStatus| {
         let server = match &status {
-            Status::Attached { server } => Some(server.as_str()),
-            Status::Connecting | Status::Lost { .. } => None,
+            AttachStatus::Attached { server } => Some(server.as_str()),
+            AttachStatus::Connecting | AttachStatus::Lost { .. } => None,
         };
         if let Some(entry) = &entry {
-            let _ = entry.tell(server);
+            let _ = entry.set_server(server);
         }
         match status {
-            Status::Connecting => {}
-            Status::Attached { server } => terminal.note(&format!("attached to {url} ({server})")),
-            Status::Lost { why, pause } => terminal.note(&format!(
+            AttachStatus::Connecting => {}
+            AttachStatus::Attached { server } => {
+                terminal.note(&format!("attached to {url} ({server})"));
+            }
+            AttachStatus::Lost { why, pause } => terminal.note(&format!(
                 "{url}: {why}; next try in {:.1} s",
                 pause.as_secs_f64()
             )),
         }
     };
-    let ended = attach_blocking(options, hooks, cancel, tell)?;
-    say_dropped(terminal, ended.dropped_events);
+    let ended = attach_blocking(options, hooks, cancel, report_status)?;
+    print_dropped(terminal, ended.dropped_events);
     Ok(0)
 }
 
-/// Where Codex listens when it is told `--listen unix://`.
-fn own_socket() -> anyhow::Result<Endpoint> {
-    let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+/// Where Codex listens with `--listen unix://`.
+fn default_socket() -> anyhow::Result<Endpoint> {
+    let path = |name: &str| env::by_name_os(name).filter(|value| !value.is_empty());
     let home = path("CODEX_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(path("HOME")?).join(".codex")));
-    let home = home.context("where Codex listens is not known; give `--url`")?;
+    let home = home.or_else(|| Some(PathBuf::from(path(env::HOME.name)?).join(".codex")));
+    let home = home.context("could not find Codex's socket; pass `--url`")?;
     Ok(Endpoint::default_in(&home))
 }
 
-fn say_dropped(terminal: &Terminal, dropped: u64) {
+fn print_dropped(terminal: &Terminal, dropped: u64) {
     if dropped > 0 {
         terminal.note(&format!(
-            "anyhook: {dropped} events came faster than hooks could take them and were dropped"
+            "anyhook: dropped {dropped} events that came faster than the hooks could handle them"
         ));
     }
 }
 
-/// The engine, as the bridge asks it.
-struct Hooks {
+/// Lets the engine decide what the app-server asks.
+struct EngineDecider {
     engine: Engine,
     cancel: Cancel,
-    /// Sets `cancel`; gone once that has been done.
-    switch: Mutex<Option<Switch>>,
+    /// Sets `cancel` when dropped; `None` after that.
+    cancel_guard: Mutex<Option<CancelGuard>>,
     terminal: Terminal,
-    said: Mutex<HashSet<String>>,
+    printed_warnings: Mutex<HashSet<String>>,
 }
 
-impl Hooks {
+impl EngineDecider {
     fn new() -> anyhow::Result<Self> {
-        let (cancel, switch) = switch().context("cannot make a pipe")?;
+        let (cancel, guard) = cancel_guard().context("could not create a pipe")?;
         Ok(Self {
             engine: Engine::from_env(),
             cancel,
-            switch: Mutex::new(Some(switch)),
+            cancel_guard: Mutex::new(Some(guard)),
             terminal: Terminal::from_env(),
-            said: Mutex::default(),
+            printed_warnings: Mutex::default(),
         })
     }
 
-    /// The protocol has no place for words to the user; the client's log has.
-    fn say(&self, warnings: &[String]) {
-        let mut said = lock(&self.said);
+    /// Prints warnings to stderr: the protocol has no message for the user, but the
+    /// client logs stderr.
+    fn print_warnings(&self, warnings: &[String]) {
+        let mut printed = lock(&self.printed_warnings);
         for warning in warnings {
-            if said.len() < REMEMBERED && said.insert(warning.clone()) {
+            if printed.len() < MAX_REMEMBERED_WARNINGS && printed.insert(warning.clone()) {
                 self.terminal.note(&format!("anyhook: {warning}"));
             }
         }
     }
 }
 
-impl Decide for Hooks {
-    fn decide(&self, event: HookEvent) -> Ruling {
-        if self.engine.off || lock(&self.switch).is_none() {
+impl Decide for EngineDecider {
+    fn decide(&self, mut event: HookEvent) -> Ruling {
+        if self.engine.off || lock(&self.cancel_guard).is_none() {
             return Ruling::default();
         }
-        let options = Options {
+        complete_call(&mut event);
+        let notice = has_unreadable_tool(&event).then(|| {
+            let method = &event.native_event;
+            format!("Codex asks with `{method}`, which is unknown; every hook for tools is asked")
+        });
+        let options = EventOptions {
             cancel: Some(self.cancel.clone()),
-            ..Options::default()
+            notices: notice.into_iter().collect(),
+            ..EventOptions::default()
         };
         let mut handled = self.engine.handle(&event, &options);
-        self.say(&handled.warnings);
-        settle(&mut handled);
+        self.print_warnings(&handled.warnings);
+        drop_doubtful_allow(&mut handled);
         let response = handled.response.clone();
         let engine = self.engine.clone();
         Ruling::new(response.clone(), move |answer| {
-            let lost = losses(&event, &response);
+            let lost = response_losses(&event, &response);
             let answer = answer.map(|stdout| Answer {
                 stdout,
                 ..Answer::default()
@@ -237,54 +251,46 @@ impl Decide for Hooks {
     }
 
     fn could_decide(&self, event: &HookEvent) -> bool {
-        if self.engine.off {
-            return false;
-        }
-        self.engine.concerns(event)
+        !self.engine.off && self.engine.concerns(event)
     }
 
     fn abandon(&self) {
-        lock(&self.switch).take();
+        lock(&self.cancel_guard).take();
     }
 }
 
-/// An `allow` answers in the user's place. So it must be said (a hook that says
-/// nothing has no opinion, and none is what the engine makes of it), and nothing
-/// may have gone wrong: a guard that could not be read or asked might have denied.
-fn settle(handled: &mut Handled) {
+/// Removes an `allow` if anything went wrong. `allow` answers in the user's place,
+/// and a guard that could not be loaded or run might have denied.
+fn drop_doubtful_allow(handled: &mut EventOutcome) {
     let skipped = |run: &HookRun| run.outcome == RunOutcome::Skipped;
     let went_wrong = !handled.warnings.is_empty() || handled.runs.iter().any(skipped);
     let accepts = matches!(
-        Verdict::of(&handled.response),
-        Verdict::Accept | Verdict::AcceptForSession
+        ApprovalVerdict::from_response(&handled.response),
+        ApprovalVerdict::Accept | ApprovalVerdict::AcceptForSession
     );
     if accepts && went_wrong {
         handled.response.decision = None;
-        // The same said in Codex's own words.
+        // The same decision in Codex's own format.
         handled.response.metadata.shift_remove("codex");
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Cancels when it is dropped.
+/// Cancels when dropped.
 #[cfg(unix)]
-type Switch = std::io::PipeWriter;
+type CancelGuard = std::io::PipeWriter;
 
 #[cfg(unix)]
-fn switch() -> std::io::Result<(Cancel, Switch)> {
-    // The end of the writer makes the reader ready.
+fn cancel_guard() -> std::io::Result<(Cancel, CancelGuard)> {
+    // Closing the writer makes the reader ready.
     let (reader, writer) = std::io::pipe()?;
     Ok((Cancel::from_fd(reader.into()), writer))
 }
 
 #[cfg(windows)]
-struct Switch(Cancel);
+struct CancelGuard(Cancel);
 
 #[cfg(windows)]
-impl Drop for Switch {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         self.0.set();
     }
@@ -292,14 +298,17 @@ impl Drop for Switch {
 
 #[cfg(windows)]
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix")]
-fn switch() -> std::io::Result<(Cancel, Switch)> {
+fn cancel_guard() -> std::io::Result<(Cancel, CancelGuard)> {
     let cancel = Cancel::default();
-    Ok((cancel.clone(), Switch(cancel)))
+    Ok((cancel.clone(), CancelGuard(cancel)))
 }
 
-/// Calls `stop` when we are told to end, and gives the hooks a moment.
+/// On a signal calls `stop`, and cancels the hooks after a grace period.
 #[cfg(unix)]
-fn on_signal(hooks: &Arc<Hooks>, stop: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+fn on_signal(
+    hooks: &Arc<EngineDecider>,
+    stop: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use std::io::Read;
     let (mut reader, writer) = std::io::pipe()?;
@@ -310,16 +319,19 @@ fn on_signal(hooks: &Arc<Hooks>, stop: impl FnOnce() + Send + 'static) -> anyhow
     thread::spawn(move || {
         if reader.read_exact(&mut [0]).is_ok() {
             stop();
-            thread::sleep(LAST_WORDS);
+            thread::sleep(HOOK_GRACE_PERIOD);
             hooks.abandon();
         }
     });
     Ok(())
 }
 
-/// The console tells the whole group of processes itself.
+/// The console itself signals the whole process group.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "as on Unix")]
-fn on_signal(_hooks: &Arc<Hooks>, _stop: impl FnOnce() + Send + 'static) -> anyhow::Result<()> {
+fn on_signal(
+    _hooks: &Arc<EngineDecider>,
+    _stop: impl FnOnce() + Send + 'static,
+) -> anyhow::Result<()> {
     Ok(())
 }

@@ -1,22 +1,24 @@
 //! `anyhook completions`.
 
+use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::cli::{self, Verdict};
+use crate::cli::{Cli, CommandStatus};
 use crate::render::Terminal;
 
-/// Print the completion script of a shell
+/// Print a shell completion script
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  anyhook completions bash > ~/.local/share/bash-completion/completions/anyhook"
 )]
-pub struct Args {
+pub(crate) struct CompletionsArgs {
+    /// The shell to complete for
     shell: Shell,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> Verdict {
+pub(crate) fn run(args: &CompletionsArgs, terminal: &Terminal) -> CommandStatus {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut cli::command(), "anyhook", &mut script);
+    clap_complete::generate(args.shell, &mut Cli::command(), "anyhook", &mut script);
     terminal.bytes(&script);
-    Verdict::Good
+    CommandStatus::Success
 }

@@ -1,5 +1,6 @@
-//! `anyhook demo`: two hooks and a recorded payload of every agent, no agent
-//! needed. Everything happens in a temporary folder that is gone afterwards.
+//! `anyhook demo`: runs two hooks on a recorded payload of every agent.
+//!
+//! Needs no agent, and works in a temporary folder that is deleted afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -9,29 +10,29 @@ use anyhook_agents::matrix::clients;
 use anyhook_model::HookEvent;
 use anyhook_model::event::field;
 use anyhook_run::Engine;
-use anyhook_run::discover::Dirs;
+use anyhook_run::config::discover::Dirs;
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::cli::Verdict;
-use crate::columns::{self, Cell};
-use crate::render::Terminal;
-use crate::trial::Trial;
+use crate::cli::CommandStatus;
+use crate::render::{Terminal, colour};
+use crate::simulation::SimulatedCall;
+use crate::table::{self, Cell};
 
-/// Show what it is about: two hooks, every agent's payload, what each is told
+/// Watch two hooks answer every agent, each in its own format
 ///
 /// Needs no agent and no configuration, and leaves nothing behind.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  anyhook demo\n  anyhook demo --json")]
-pub struct Args {
+pub(crate) struct DemoArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The project of the demonstration.
-const FILES: [(&str, &str); 3] = [
+/// The files of the demo project.
+const PROJECT_FILES: [(&str, &str); 3] = [
     (".anyhook/hooks.yaml", include_str!("../../demo/hooks.yaml")),
     (".anyhook/guard.sh", include_str!("../../demo/guard.sh")),
     (
@@ -40,55 +41,53 @@ const FILES: [(&str, &str); 3] = [
     ),
 ];
 
-/// A call of the shell by each agent, as the real client sent it.
-const PAYLOADS: &str = include_str!("../../demo/payloads.json");
+/// A shell call of each agent, recorded from the real client.
+const RECORDED_PAYLOADS: &str = include_str!("../../demo/payloads.json");
 
-/// What an agent is about to do, and who has a say in it.
+/// A command that every agent is about to run, and a hook that reacts to it.
+#[derive(Serialize)]
 struct Scene {
     command: &'static str,
     hook: &'static str,
+    #[serde(skip)]
     about: &'static str,
+    agents: Vec<AgentRow>,
 }
 
-const SCENES: [Scene; 2] = [
-    Scene {
-        command: "rm -rf ~/projects",
-        hook: "guard",
-        about: "guard.sh, six lines of sh that know no agent, denies it:",
-    },
-    Scene {
-        command: "git push --force",
-        hook: "safe-push",
-        about: "claude-hook.sh, written for Claude Code alone and unchanged, makes it `git push --force-with-lease`:",
-    },
+#[derive(Serialize)]
+struct AgentRow {
+    name: String,
+    /// Whether the payload was recorded from the real client, apart from its command.
+    recorded: bool,
+    /// The decisive part of the answer.
+    #[serde(rename = "told")]
+    answer: String,
+    #[serde(flatten)]
+    call: SimulatedCall,
+}
+
+/// Command, hook and what the hook does.
+const SCENES: [(&str, &str, &str); 2] = [
+    (
+        "rm -rf ~/projects",
+        "guard",
+        "guard.sh, six lines of sh that know nothing about agents, denies it:",
+    ),
+    (
+        "git push --force",
+        "safe-push",
+        "claude-hook.sh, written for Claude Code only and unchanged, makes it `git push --force-with-lease`:",
+    ),
 ];
 
-#[derive(Serialize)]
-struct Played {
-    command: &'static str,
-    hook: &'static str,
-    agents: Vec<Line>,
-}
-
-#[derive(Serialize)]
-struct Line {
-    name: String,
-    /// The payload was recorded from the real client, apart from its command.
-    recorded: bool,
-    /// The gist of the answer.
-    told: String,
-    #[serde(flatten)]
-    trial: Trial,
-}
-
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let scratch = tempfile::tempdir().context("no temporary folder")?;
-    // Hooks find it by its real name.
+pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let scratch = tempfile::tempdir().context("could not create a temporary folder")?;
+    // Hooks get the canonical path.
     let root = fs::canonicalize(scratch.path())?;
     let project = root.join("project");
-    // The search for manifests ends here.
+    // The search for manifests ends at a repository's root.
     fs::create_dir_all(project.join(".git"))?;
-    for (path, text) in FILES {
+    for (path, text) in PROJECT_FILES {
         let path = project.join(path);
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         fs::write(path, text)?;
@@ -99,55 +98,55 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
         managed: nowhere,
         state: root.join("state"),
         home: None,
+        problems: Vec::new(),
     };
     let engine = Engine::new(dirs, true);
-    let recorded: Map<String, Value> = serde_json::from_str(PAYLOADS)?;
-    let folder = project.to_string_lossy().into_owned();
+    let recorded: Map<String, Value> = serde_json::from_str(RECORDED_PAYLOADS)?;
+    let folder = project.to_string_lossy();
     let mut scenes = Vec::new();
-    for scene in &SCENES {
-        let mut agents = Vec::new();
-        for adapter in clients() {
+    for (command, hook, about) in SCENES {
+        let rows = clients().map(|adapter| {
             let recorded = recorded.get(adapter.spec.id.as_ref());
-            agents.push(line(&engine, adapter, recorded, scene, &folder)?);
-        }
-        scenes.push(Played {
-            command: scene.command,
-            hook: scene.hook,
-            agents,
+            simulate(&engine, adapter, recorded, command, &folder)
+        });
+        scenes.push(Scene {
+            command,
+            hook,
+            about,
+            agents: rows.collect::<anyhow::Result<_>>()?,
         });
     }
     if args.json {
-        terminal.json(&json!({ "scenes": scenes }))?;
-    } else {
-        show(&scenes, terminal);
+        return terminal.json(&json!({ "scenes": scenes }));
     }
-    Ok(Verdict::Good)
+    print(&scenes, terminal);
+    Ok(CommandStatus::Success)
 }
 
-fn line(
+fn simulate(
     engine: &Engine,
     adapter: &Adapter,
     recorded: Option<&Value>,
-    scene: &Scene,
+    command: &str,
     folder: &str,
-) -> anyhow::Result<Line> {
-    let (native, payload) = match recorded {
-        Some(recorded) => sent(adapter, recorded, scene.command),
-        None => made(adapter, scene.command),
+) -> anyhow::Result<AgentRow> {
+    let (native_event, payload) = match recorded {
+        Some(recorded) => recorded_payload(adapter, recorded, command),
+        None => encoded_payload(adapter, command),
     }
-    .ok_or_else(|| anyhow!("{} has no call of the shell", adapter.spec.name))?;
-    let trial = Trial::run(engine, adapter, &native, payload, folder)
+    .with_context(|| format!("{} has no shell call", adapter.spec.name))?;
+    let call = SimulatedCall::run(engine, adapter, &native_event, payload, folder)
         .map_err(|why| anyhow!("{}: {why}", adapter.spec.id))?;
-    Ok(Line {
+    Ok(AgentRow {
         name: adapter.spec.name.to_string(),
         recorded: recorded.is_some(),
-        told: gist(&trial),
-        trial,
+        answer: answer_gist(&call),
+        call,
     })
 }
 
-/// A recorded payload with another command in it.
-fn sent(adapter: &Adapter, recorded: &Value, command: &str) -> Option<(String, Value)> {
+/// A recorded payload with another command in it, and its event.
+fn recorded_payload(adapter: &Adapter, recorded: &Value, command: &str) -> Option<(String, Value)> {
     let name = recorded.get("event")?.as_str()?;
     let mut payload = recorded.get("payload")?.clone();
     let event = adapter.decode(&payload, Some(name)).ok()?.event;
@@ -156,7 +155,7 @@ fn sent(adapter: &Adapter, recorded: &Value, command: &str) -> Option<(String, V
     Some((name.to_owned(), payload))
 }
 
-/// Everywhere where the command stands, also in JSON inside a text.
+/// Replaces the command everywhere, also in JSON inside a string.
 fn replace(value: &mut Value, old: &str, new: &str) {
     match value {
         Value::String(text) if text == old => new.clone_into(text),
@@ -170,8 +169,8 @@ fn replace(value: &mut Value, old: &str, new: &str) {
     }
 }
 
-/// The payload of an agent of which none was recorded, from its table.
-fn made(adapter: &Adapter, command: &str) -> Option<(String, Value)> {
+/// A payload from the agent's table, for an agent without a recorded one.
+fn encoded_payload(adapter: &Adapter, command: &str) -> Option<(String, Value)> {
     let mut event = HookEvent {
         event: "before_tool_execute".to_owned(),
         session_id: Some("demo".to_owned()),
@@ -184,99 +183,94 @@ fn made(adapter: &Adapter, command: &str) -> Option<(String, Value)> {
     Some((encoded.native_event, encoded.payload))
 }
 
-/// What of an answer decides: short values that the agent did not send itself.
-fn gist(trial: &Trial) -> String {
+/// The decisive part of an answer: short values that the agent did not send itself.
+fn answer_gist(call: &SimulatedCall) -> String {
     let mut parts = Vec::new();
-    if trial.exit != 0 {
-        parts.push(format!("exit {}", trial.exit));
+    if call.exit != 0 {
+        parts.push(format!("exit {}", call.exit));
     }
-    let new = trial.response.updated_input.as_ref();
+    let new = call.response.updated_input.as_ref();
     let new = new.and_then(|input| input.get("command")?.as_str());
-    match serde_json::from_str::<Value>(&trial.stdout) {
+    match serde_json::from_str::<Value>(&call.stdout) {
         Ok(answer) => {
             let mut leaves = Vec::new();
-            collect("", &answer, &mut leaves);
+            collect_leaves("", &answer, &mut leaves);
             let mut sent = Vec::new();
-            collect("", &trial.payload, &mut sent);
-            for (key, value) in &leaves {
+            collect_leaves("", &call.payload, &mut sent);
+            for leaf @ (key, value) in &leaves {
                 let text = value.as_str();
                 let is_short = text.is_none_or(|text| !text.contains(' '));
                 let is_new = text.is_some_and(|text| Some(text) == new);
-                let is_echo = text == Some(&trial.native_event)
-                    || sent
-                        .iter()
-                        .any(|(sent, there)| sent == key && there == value);
+                let is_echo = text == Some(&call.native_event) || sent.contains(leaf);
                 if is_new || (is_short && !is_echo) {
                     let shown = text.map_or_else(|| value.to_string(), str::to_owned);
                     parts.push(format!("{key}: {shown}"));
                 }
             }
             if parts.is_empty() {
-                // The word is said by the key alone.
+                // The key alone is the decision.
                 parts.extend(leaves.iter().map(|(key, _)| format!("{key}: the reason")));
             }
         }
-        Err(_) if !trial.stdout.is_empty() => parts.push("text on stdout".to_owned()),
+        Err(_) if !call.stdout.is_empty() => parts.push("text on stdout".to_owned()),
         Err(_) => {}
     }
-    if !trial.stderr.is_empty() {
+    if !call.stderr.is_empty() {
         parts.push("reason on stderr".to_owned());
     }
     parts.join(", ")
 }
 
-fn collect<'a>(key: &'a str, value: &'a Value, leaves: &mut Vec<(&'a str, &'a Value)>) {
+fn collect_leaves<'a>(key: &'a str, value: &'a Value, leaves: &mut Vec<(&'a str, &'a Value)>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                collect(key, value, leaves);
+                collect_leaves(key, value, leaves);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(key, item, leaves)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_leaves(key, item, leaves)),
         _ => leaves.push((key, value)),
     }
 }
 
-fn show(scenes: &[Played], terminal: &Terminal) {
+fn print(scenes: &[Scene], terminal: &Terminal) {
     let count = scenes.first().map_or(0, |scene| scene.agents.len());
     terminal.line(&format!(
-        "One manifest, two hooks, {count} agents: what each agent's real client sends, what the hook says,\n\
-         what the agent is told in its own language, and what it does then.",
+        "One manifest, two hooks, {count} agents: what each real client sends, what the hook decides,\n\
+         what the agent gets in its own format, and what it does then.",
     ));
-    for (scene, played) in SCENES.iter().zip(scenes) {
+    for scene in scenes {
         terminal.line(&format!(
             "\n{} {}",
-            terminal.paint("2", "An agent is about to run"),
-            terminal.paint("1;33", scene.command)
+            terminal.paint(colour::DIM, "An agent is about to run"),
+            terminal.paint(colour::BOLD_YELLOW, scene.command)
         ));
         terminal.line(&format!("{}\n", scene.about));
-        let rows: Vec<Vec<Cell>> = played.agents.iter().map(row).collect();
-        columns::print(
-            terminal,
-            &["agent", "sends", "hook", "is told", "what it does"],
-            &rows,
-        );
+        let titles = ["agent", "sends", "hook", "gets", "what it does"];
+        table::print(terminal, titles, scene.agents.iter().map(cells));
     }
     terminal.line(&format!(
-        "\nNothing was installed, nothing was left behind. Next: {} shows what your own hooks would do.",
+        "\nNothing was installed or left behind. Next: {} shows what your own hooks would do.",
         terminal.bold("anyhook test")
     ));
 }
 
-fn row(line: &Line) -> Vec<Cell> {
-    let trial = &line.trial;
-    let tool = trial.native_tool.as_deref().unwrap_or_default();
-    let lost = trial.lost.iter().any(|loss| loss.field == "updated_input");
-    let effect = if lost {
-        format!("it takes no changed input, so {}", trial.effect)
+fn cells(row: &AgentRow) -> [Cell; 5] {
+    let call = &row.call;
+    let tool = call.native_tool.as_deref().unwrap_or_default();
+    let is_rewrite_lost = call.lost.iter().any(|loss| loss.field == "updated_input");
+    let effect = if is_rewrite_lost {
+        format!("this rewrite is not possible, so {}", call.effect)
     } else {
-        trial.effect.clone()
+        call.effect.clone()
     };
-    vec![
-        Cell::painted("1", &trial.agent),
-        Cell::painted("2", format!("{} {tool}", trial.native_event)),
-        Cell::painted(trial.colour(), trial.decided()),
-        Cell::plain(&line.told),
-        Cell::plain(effect),
+    [
+        Cell::painted(colour::BOLD, &call.agent),
+        Cell::painted(colour::DIM, format!("{} {tool}", call.native_event)),
+        Cell::painted(call.colour(), call.decision_label()),
+        (&row.answer).into(),
+        effect.into(),
     ]
 }

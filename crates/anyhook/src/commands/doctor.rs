@@ -1,31 +1,32 @@
-//! `anyhook doctor`: what keeps hooks from running, and how to mend it.
+//! `anyhook doctor`: prints what keeps hooks from running and how to fix it.
 
-use anyhook_install::doctor::{self, Finding, Options, Report, Severity};
-use anyhow::{Context as _, bail};
+use anyhook_install::Machine;
+use anyhook_install::doctor::{self, DoctorFinding, DoctorOptions, DoctorReport, Severity};
+use anyhow::Context as _;
 use serde_json::json;
 
-use super::install;
-use crate::cli::Verdict;
-use crate::render::Terminal;
+use super::{agents, install};
+use crate::cli::CommandStatus;
+use crate::render::{Terminal, counted};
 
-/// Find out why hooks do not run, and mend what can safely be mended
+/// Diagnose hooks that don't run; `--fix` repairs what is safe
 ///
-/// Reads the files of every agent, hand-written ones too, and fires an event
-/// through each installed entry as the agent would. Exits with 1 when
-/// something is wrong.
+/// Reads the config files of every agent, including hand-written hooks, and
+/// sends a test event through each installed entry as the agent would. Exits
+/// with 1 if something is wrong.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   anyhook doctor
   anyhook doctor --agent cursor --json
   anyhook doctor --fix")]
-pub struct Args {
-    /// Only this agent; may be given several times
+pub(crate) struct DoctorArgs {
+    /// Only this agent; repeat for more
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// Mend what can be mended without losing anything
+    /// Fix what can be fixed without losing anything
     #[arg(long)]
     fix: bool,
-    /// Only read files: fire nothing, start no agent's program
+    /// Only read files: send no test events and start no agent
     #[arg(long)]
     no_run: bool,
     /// Print JSON
@@ -33,106 +34,76 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let world = install::world()?;
-    let mut options = Options {
-        prove: !args.no_run,
-        ..Options::default()
+    let options = DoctorOptions {
+        run_probes: !args.no_run,
+        agents: agents::find_clients(&args.agent)?,
     };
-    for name in &args.agent {
-        let adapter = super::agents::find(name)?;
-        if adapter.spec.pseudo {
-            bail!("`{name}` is a form of hooks, not an agent");
-        }
-        options.agents.push(adapter);
-    }
     let mut report = doctor::examine(&world, &options);
-    let mut mended = Vec::new();
+    let mut fixed = Vec::new();
     if args.fix {
-        let running = std::env::current_exe().context("this program's own path")?;
-        for finding in &report.findings {
-            let Some(fix) = &finding.fix else { continue };
-            let what = fix.to_string();
-            if mended.contains(&what) {
-                continue;
+        let running = std::env::current_exe().context("could not find the path of this program")?;
+        for fix in report.findings.iter().filter_map(|one| one.fix.as_ref()) {
+            let description = fix.to_string();
+            if !fixed.contains(&description) {
+                doctor::fix(&world, &running, fix).with_context(|| description.clone())?;
+                fixed.push(description);
             }
-            doctor::fix(&world, &running, fix).with_context(|| what.clone())?;
-            mended.push(what);
         }
-        if !mended.is_empty() {
+        if !fixed.is_empty() {
             report = doctor::examine(&world, &options);
         }
     }
     if args.json {
         terminal.json(&json!({
             "findings": report.findings, "files": report.files, "fired": report.fired,
-            "answered": report.answered, "fixed": mended,
+            "answered": report.answered, "not_fired": report.not_fired, "fixed": fixed,
         }))?;
     } else {
-        tell(&report, &mended, &world, terminal);
+        print_report(&report, &fixed, &world, terminal);
     }
-    let is_ill = report
-        .findings
-        .iter()
-        .any(|finding| finding.severity > Severity::Info);
-    Ok(if is_ill {
-        Verdict::Findings
-    } else {
-        Verdict::Good
-    })
+    let is_harmless = |finding: &DoctorFinding| finding.severity <= Severity::Info;
+    Ok(CommandStatus::success_if(
+        report.findings.iter().all(is_harmless),
+    ))
 }
 
-fn tell(report: &Report, mended: &[String], world: &anyhook_install::World, terminal: &Terminal) {
-    for what in mended {
-        terminal.line(&format!("fixed: {what}"));
+fn print_report(report: &DoctorReport, fixed: &[String], world: &Machine, terminal: &Terminal) {
+    for fix in fixed {
+        terminal.line(&format!("fixed: {fix}"));
     }
     for finding in &report.findings {
-        terminal.line(&block(finding, world));
+        terminal.line(&finding_block(finding, world));
     }
-    let count = |severity| {
-        report
-            .findings
-            .iter()
-            .filter(|finding| finding.severity == severity)
-            .count()
+    let findings = || report.findings.iter();
+    let count = |severity: Severity, noun| {
+        let found = findings().filter(|finding| finding.severity == severity);
+        counted(found.count(), noun)
     };
-    let fixable = report
-        .findings
-        .iter()
-        .filter(|one| one.fix.is_some())
-        .count();
-    let hint = if fixable > 0 {
-        format!("; `anyhook doctor --fix` mends {fixable}")
-    } else {
-        String::new()
+    let hint = match findings().filter(|finding| finding.fix.is_some()).count() {
+        0 => String::new(),
+        fixable => format!("; `anyhook doctor --fix` fixes {fixable}"),
     };
     terminal.line(&format!(
-        "{} files read, {} of {} entries answered: {} errors, {} warnings{hint}",
-        report.files.len(),
+        "{} read, {} of {} answered: {}, {}{hint}",
+        counted(report.files.len(), "file"),
         report.answered,
-        report.fired,
-        count(Severity::Error),
-        count(Severity::Warning),
+        counted(report.fired, "test event"),
+        count(Severity::Error, "error"),
+        count(Severity::Warning, "warning"),
     ));
 }
 
-/// What, why, what to do.
-fn block(finding: &Finding, world: &anyhook_install::World) -> String {
-    let place: Vec<String> = finding
-        .agent
-        .iter()
-        .cloned()
-        .chain(finding.file.iter().map(|path| world.shown(path)))
-        .collect();
-    let place = if place.is_empty() {
-        String::new()
-    } else {
-        format!(" {}", place.join(" "))
-    };
+/// What is wrong, why, and what to do.
+fn finding_block(finding: &DoctorFinding, world: &Machine) -> String {
+    let id = format!("[{}]", finding.id);
+    let mut head = vec![finding.severity.as_str().to_owned(), id];
+    head.extend(finding.agent.clone());
+    head.extend(finding.file.iter().map(|path| world.display_path(path)));
     format!(
-        "{} [{}]{place}\n  {}\n  why: {}\n  do:  {}\n",
-        finding.severity.as_str(),
-        finding.id,
+        "{}\n  {}\n  why: {}\n  fix: {}\n",
+        head.join(" "),
         finding.what,
         finding.why,
         finding.remedy

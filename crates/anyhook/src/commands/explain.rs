@@ -1,143 +1,169 @@
-//! `anyhook explain`: what an agent's payload means, and which hooks it would
-//! start. Nothing runs.
+//! `anyhook explain`: what an agent's payload means and which hooks it would
+//! run. Runs nothing.
 
 use std::io::{self, IsTerminal, Read};
 
+use anyhook_guard::ShellKind;
 use anyhook_model::HookEvent;
 use anyhook_run::Engine;
 use anyhook_run::agent;
-use anyhook_run::engine::Explained;
-use anyhow::{Context, anyhow, bail};
+use anyhook_run::config::discover::LoadProblem;
+use anyhook_run::engine::HookExplanation;
+use anyhow::{Context, Error, bail};
 use serde::Serialize;
 
-use crate::cli::Verdict;
-use crate::columns::{self, Cell};
+use crate::cli::CommandStatus;
 use crate::commands::agents;
-use crate::render::Terminal;
+use crate::commands::check::{self, CheckResult};
+use crate::render::{Terminal, colour};
+use crate::table::{self, Cell};
 
-/// Explain a payload: the event it is, which hooks match, and why others do not
+/// Show which event a payload is, which hooks match it and why others do not
 ///
-/// Nothing is run and nothing is recorded.
+/// Runs nothing and records nothing.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook explain --agent claude-code < payload.json\n  \
-                        anyhook explain --json < payload.json"
+                        anyhook explain --json < payload.json\n  \
+                        anyhook explain --command 'git push --force'"
 )]
-pub struct Args {
-    /// The agent that sent it; recognised by the payload when absent
+pub(crate) struct ExplainArgs {
+    /// The agent that sent the payload [default: detected from the payload]
     #[arg(long)]
     agent: Option<String>,
-    /// The agent's own name of the event, when the payload does not say
+    /// The agent's name for the event, if the payload does not contain it
     #[arg(long)]
     event: Option<String>,
+    /// Explain a shell command in the current folder instead of a payload
+    #[arg(long, conflicts_with_all = ["agent", "event"])]
+    command: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct Explanation {
     agent: String,
-    /// What gave the agent away.
+    /// How the agent was recognized.
     why: String,
     event: HookEvent,
-    hooks: Vec<Explained>,
+    hooks: Vec<HookExplanation>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     troubles: Vec<String>,
+    /// What the guards say about a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<CheckResult>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    if let Some(name) = &args.agent {
-        agents::find(name)?;
-    }
-    let payload = payload()?;
-    let (agent, why) =
-        agent::resolve(args.agent.as_deref(), &payload).map_err(|why| anyhow!(why))?;
-    let decoded = agent
-        .decode(&payload, args.event.as_deref())
-        .map_err(|why| anyhow!(why))?;
-    let (hooks, troubles) = Engine::from_env().explain(&decoded.event);
-    let troubles: Vec<String> = troubles
-        .iter()
-        .map(|trouble| {
-            format!(
-                "{} is not used: {}",
-                trouble.path.display(),
-                trouble.message
-            )
-        })
-        .collect();
-    let verdict = if troubles.is_empty() {
-        Verdict::Good
-    } else {
-        Verdict::Findings
+pub(crate) fn run(args: &ExplainArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let (event, agent, why) = match &args.command {
+        Some(command) => {
+            let event = check::shell_event(command, ShellKind::Posix)?;
+            let agent = event.source.clone();
+            (event, agent, "--command".to_owned())
+        }
+        None => event_from_stdin(args.agent.as_deref(), args.event.as_deref())?,
     };
-    let report = Report {
-        agent: agent.slug().to_owned(),
+    let check = args.command.as_ref();
+    let check = check.map(|_| check::judge(&event, Some(ShellKind::Posix), None));
+    let engine = Engine::from_env();
+    let (hooks, troubles) = engine.explain(&event);
+    let mut troubles: Vec<String> = troubles.iter().map(unused_file).collect();
+    troubles.extend(engine.lost_guards(&event));
+    let explanation = Explanation {
+        agent,
         why,
-        event: decoded.event,
+        event,
         hooks,
         troubles,
+        check,
     };
     if args.json {
-        terminal.json(&report)?;
+        terminal.json(&explanation)?;
     } else {
-        show(&report, terminal)?;
+        explanation.print(terminal)?;
     }
-    Ok(verdict)
+    Ok(CommandStatus::success_if(explanation.troubles.is_empty()))
 }
 
-/// The payload on stdin.
-pub fn payload() -> anyhow::Result<Vec<u8>> {
+/// Why a manifest or policy is not used.
+pub(crate) fn unused_file(trouble: &LoadProblem) -> String {
+    let path = trouble.path.display();
+    format!("{path} is not used: {}", trouble.message)
+}
+
+/// Decodes the payload on stdin: its event, the agent's slug and how it was recognized.
+pub(crate) fn event_from_stdin(
+    agent: Option<&str>,
+    event: Option<&str>,
+) -> anyhow::Result<(HookEvent, String, String)> {
+    if let Some(name) = agent {
+        agents::find(name)?;
+    }
+    let payload = payload_from_stdin()?;
+    let (agent, why) = agent::resolve(agent, &payload).map_err(Error::msg)?;
+    let decoded = agent.decode(&payload, event).map_err(Error::msg)?;
+    Ok((decoded.or_current_dir().event, agent.slug().to_owned(), why))
+}
+
+pub(crate) fn payload_from_stdin() -> anyhow::Result<Vec<u8>> {
     if io::stdin().is_terminal() {
-        bail!("the payload is expected on stdin, like `< payload.json`");
+        bail!("pass the payload on stdin, for example `< payload.json`");
     }
     let mut payload = Vec::new();
-    io::stdin()
-        .lock()
-        .read_to_end(&mut payload)
-        .context("the payload cannot be read")?;
+    let read = io::stdin().lock().read_to_end(&mut payload);
+    read.context("could not read the payload")?;
     Ok(payload)
 }
 
-fn show(report: &Report, terminal: &Terminal) -> anyhow::Result<()> {
-    let event = &report.event;
-    terminal.line(&format!(
-        "{} ({}) sent {}, which is {}:\n",
-        terminal.bold(&report.agent),
-        report.why,
-        terminal.bold(&event.native_event),
-        terminal.bold(&event.event),
-    ));
-    terminal.line(&serde_json::to_string_pretty(event)?);
-    terminal.line("");
-    let rows: Vec<Vec<Cell>> = report
-        .hooks
-        .iter()
-        .map(|line| {
-            let runs = if line.matches {
-                Cell::painted("32", "runs")
+impl Explanation {
+    fn print(&self, terminal: &Terminal) -> anyhow::Result<()> {
+        let event = &self.event;
+        terminal.line(&format!(
+            "{} ({}) sent {}, which is {}:\n",
+            terminal.bold(&self.agent),
+            self.why,
+            terminal.bold(&event.native_event),
+            terminal.bold(&event.event),
+        ));
+        terminal.line(&serde_json::to_string_pretty(event)?);
+        terminal.line("");
+        let rows = self.hooks.iter().map(|hook| {
+            let runs = if hook.matches {
+                Cell::painted(colour::GREEN, "runs")
             } else {
-                Cell::painted("2", "no")
+                Cell::painted(colour::DIM, "no")
             };
-            vec![
+            let trusted = hook.trusted_in.as_ref().map(|path| {
+                format!(
+                    "{}; trusted for the repository in {}",
+                    hook.why,
+                    path.display()
+                )
+            });
+            [
                 runs,
-                Cell::plain(&line.hook),
-                Cell::plain(&line.why),
-                Cell::painted("2", &line.manifest),
+                (&hook.hook).into(),
+                trusted.as_ref().unwrap_or(&hook.why).into(),
+                Cell::painted(colour::DIM, &hook.manifest),
             ]
-        })
-        .collect();
-    if rows.is_empty() {
-        terminal.line("There is no hook: no manifest applies in the event's folder.");
-    } else {
-        columns::print(terminal, &["", "hook", "because", "manifest"], &rows);
+        });
+        if self.hooks.is_empty() {
+            terminal.line("No hooks: no manifest applies in the event's folder.");
+        } else {
+            table::print(terminal, ["", "hook", "because", "manifest"], rows);
+        }
+        if let Some(check) = &self.check {
+            terminal.line("");
+            check.print(terminal);
+        }
+        for trouble in &self.troubles {
+            terminal.note(trouble);
+        }
+        if anyhook_util::env::ANYHOOK.is("0") {
+            terminal.note("ANYHOOK=0 is set: no hook would run");
+        }
+        Ok(())
     }
-    for trouble in &report.troubles {
-        terminal.note(trouble);
-    }
-    if std::env::var_os("ANYHOOK").is_some_and(|value| value == "0") {
-        terminal.note("ANYHOOK=0 is set: no hook would run at all");
-    }
-    Ok(())
 }

@@ -1,22 +1,26 @@
-//! `anyhook install`: the bridge into each agent's own config.
+//! `anyhook install`: adds the entries that call `anyhook run` to each agent's config.
+//!
+//! Also what `uninstall` shares with it: the flags, the question before a change
+//! and the report about each agent.
 
-use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope;
 use anyhook_install::{
-    Bridge, Events, FileChange, Naming, Needs, Note, Target, World, command, notes, scope_name,
-    select, trust,
+    EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds, ProgramNaming,
+    Target, agent_trust, command, notes, scope_name, select,
 };
+use anyhook_run::record::old_files;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::cli::Verdict;
-use crate::render::Terminal;
+use super::agents;
+use crate::cli::CommandStatus;
+use crate::render::{Terminal, counted, is_interactive};
 
-/// Put the bridge into the agents' own config files
+/// Install anyhook into the agents' own config files
 ///
 /// Each event of an agent then calls `anyhook run`, which runs the hooks of
 /// your manifests. Everything else in the files stays as it is.
@@ -25,44 +29,57 @@ use crate::render::Terminal;
   anyhook install --dry-run
   anyhook install --agent claude-code --agent codex
   anyhook install --scope user --yes")]
-pub struct Args {
-    /// Only this agent; may be given several times [default: all that are found]
+pub(crate) struct InstallArgs {
+    /// Only this agent; repeat for more [default: all agents found]
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// Into the project's files, or into the user's
+    /// Change the project's config files or the user's
     #[arg(long, value_enum, default_value_t = ScopeName::Project)]
     scope: ScopeName,
-    /// `all` but the very frequent ones, those that a `manifest` names, or a list by commas
+    /// `all` (except very frequent ones), `manifest` (only events your hooks use), or a comma-separated list
     #[arg(long, default_value = "all", value_name = "EVENTS")]
     events: String,
-    /// Name the program by its path, or as `anyhook` [default: name in a project, absolute for a user]
+    /// Call the program by its absolute path or by the name `anyhook` [default: name in a project, absolute for a user]
     #[arg(long, value_enum)]
     command: Option<CommandName>,
-    /// Into this file of the agent, where it has several
+    /// Write to this config file, for an agent that has several
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
-    /// Give the agent's own consent to these entries as well, where that is possible
+    /// Also approve the entries in the agent's own trust settings, where it has any
     #[arg(long)]
     accept_trust: bool,
-    /// Show what would change, and change nothing
+    #[command(flatten)]
+    apply: ApplyArgs,
+}
+
+impl InstallArgs {
+    pub(crate) fn changes_files(&self) -> bool {
+        !self.apply.dry_run
+    }
+}
+
+/// Flags of the commands that change agents' config files.
+#[derive(clap::Args)]
+pub(crate) struct ApplyArgs {
+    /// Show what would change without changing anything
     #[arg(long)]
-    dry_run: bool,
-    /// Do not ask
+    pub dry_run: bool,
+    /// Do not ask for confirmation
     #[arg(short, long)]
-    yes: bool,
+    pub yes: bool,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ScopeName {
+pub(crate) enum ScopeName {
     Project,
     User,
 }
 
 impl ScopeName {
-    pub fn scope(self) -> Scope {
+    pub(crate) fn scope(self) -> Scope {
         match self {
             Self::Project => Scope::Project,
             Self::User => Scope::User,
@@ -76,260 +93,239 @@ enum CommandName {
     Name,
 }
 
-/// What came of one agent.
-struct Outcome {
-    adapter: &'static Adapter,
-    scope: Scope,
-    events: Vec<String>,
-    files: Vec<FileChange>,
-    notes: Vec<Note>,
-    error: Option<String>,
+/// The edits that one bridge needs, and the bridge that makes them.
+pub(crate) type PlannedEdits = (Vec<FileChange>, Installation);
+
+/// What installing or uninstalling changed for one agent, or why it failed.
+pub(crate) struct AgentResult {
+    pub adapter: &'static Adapter,
+    pub scope: Scope,
+    pub files: Vec<FileChange>,
+    pub error: Option<String>,
+    pub events: Vec<String>,
+    pub notes: Vec<InstallNote>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let world = world()?;
     let scope = args.scope.scope();
     if scope == Scope::Project && Some(&world.root) == world.home.as_ref() {
-        bail!("this is your home folder, not a project; for all projects use `--scope user`");
+        bail!("this is your home folder, not a project; use `--scope user` for all projects");
     }
-    let (adapters, skipped) = chosen(&args.agent, &world, scope)?;
-    if adapters.is_empty() && !args.json {
+    let (adapters, skipped) = if args.agent.is_empty() {
+        select::detected_agents(&world, scope)
+    } else {
+        (agents::find_clients(&args.agent)?, Vec::new())
+    };
+    if adapters.is_empty() && !args.apply.json {
         bail!("no agent was found here; name one with `--agent` (see `anyhook agents`)");
     }
     if args.file.is_some() && adapters.len() != 1 {
         bail!("`--file` needs exactly one `--agent`");
     }
-    let needs = Needs::read(&world);
+    let needs = ManifestNeeds::load(&world);
     let naming = match (args.command, scope) {
-        (Some(CommandName::Absolute), _) | (None, Scope::User) => Naming::Absolute,
-        _ => Naming::Name,
+        (Some(CommandName::Absolute), _) | (None, Scope::User) => ProgramNaming::Absolute,
+        _ => ProgramNaming::Name,
     };
-    let running = std::env::current_exe().context("this program's own path")?;
-    let program = command::program(&world, naming, &running);
+    let running = std::env::current_exe().context("could not find the path of this program")?;
+    let program = command::program_to_write(&world, naming, &running);
     let events = match args.events.as_str() {
-        "all" => Events::All,
-        "manifest" => Events::Manifest,
-        list => Events::List(list.split(',').map(|name| name.trim().to_owned()).collect()),
+        "all" => EventSelection::All,
+        "manifest" => EventSelection::Manifest,
+        list => EventSelection::List(list.split(',').map(|name| name.trim().to_owned()).collect()),
     };
-    let mut ready = Vec::new();
-    let mut outcomes = Vec::new();
+    let mut planned = Vec::new();
+    let mut results = Vec::new();
     for adapter in adapters {
         let bridge = match &args.file {
-            Some(file) => Target::named(&world, adapter, file),
-            None => Target::choose(&world, adapter, scope),
+            Some(file) => Target::for_path(&world, adapter, file),
+            None => Target::for_scope(&world, adapter, scope),
         }
-        .and_then(|target| Bridge::new(&world, target, &events, &needs, &program))
+        .and_then(|target| Installation::plan(&world, target, &events, &needs, &program))
         .and_then(|bridge| Ok((bridge.preview()?, bridge)));
         match bridge {
-            Ok(found) => ready.push(found),
-            Err(error) => outcomes.push(failed(adapter, scope, error.to_string())),
+            Ok(edits) => planned.push(edits),
+            Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
         }
     }
-    let changes = ready
-        .iter()
-        .flat_map(|(files, _)| files)
-        .any(|file| !file.change.is_empty());
-    if !args.json && (args.dry_run || is_interactive()) {
-        for (files, _) in &ready {
-            show(files, &world, terminal);
-        }
+    if !is_approved(&planned, &args.apply, "Write this?", &world, terminal) {
+        return Ok(CommandStatus::Success);
     }
-    let go = args.dry_run
-        || args.yes
-        || args.json
-        || !changes
-        || !is_interactive()
-        || confirm(terminal, "Write this?", true);
-    if !go {
-        terminal.note("Nothing was changed.");
-        return Ok(Verdict::Good);
+    for (preview, bridge) in planned {
+        results.push(install(&world, &bridge, preview, naming, args));
     }
-    for (files, bridge) in ready {
-        outcomes.push(one(&world, &bridge, files, naming, args));
+    if !args.apply.dry_run {
+        old_files::delete_old_files(&world.dirs.state, usize::MAX);
     }
-    let general = notes::general(&world, &needs);
-    if args.json {
-        let agents: Vec<Value> = outcomes.iter().map(|one| one.json(&world)).collect();
+    let general = notes::general_notes(&world, &needs);
+    if args.apply.json {
+        let agents: Vec<Value> = results
+            .iter()
+            .map(|result| result.install_json(&world))
+            .collect();
         let skipped: Vec<Value> = skipped
             .iter()
             .map(|one| json!({"agent": one.adapter.spec.id, "why": one.why}))
             .collect();
         terminal.json(&json!({
-            "scope": scope_name(scope), "dry_run": args.dry_run, "command": program,
+            "scope": scope_name(scope), "dry_run": args.apply.dry_run, "command": program,
             "agents": agents, "skipped": skipped, "notes": general,
         }))?;
     } else {
-        for outcome in &outcomes {
-            outcome.tell(&world, args.dry_run, terminal);
+        for result in &results {
+            result.print_installed(&world, args.apply.dry_run, terminal);
         }
         for one in &skipped {
-            terminal.note(&format!("{}: left out, {}", one.adapter.spec.name, one.why));
+            terminal.note(&format!("{}: skipped, {}", one.adapter.spec.name, one.why));
         }
         for note in &general {
             terminal.note(&format!("Note: {}.", note.text));
         }
     }
-    Ok(verdict(&outcomes))
+    Ok(status(&results))
 }
 
-fn one(
-    world: &World,
-    bridge: &Bridge,
+fn install(
+    world: &Machine,
+    bridge: &Installation,
     preview: Vec<FileChange>,
-    naming: Naming,
-    args: &Args,
-) -> Outcome {
-    let adapter = bridge.target.adapter;
+    naming: ProgramNaming,
+    args: &InstallArgs,
+) -> AgentResult {
+    let Target { adapter, scope, .. } = bridge.target;
+    let mut notes = notes::file_notes(world, &bridge.target);
     let mut files = preview;
-    if !args.dry_run {
+    if !args.apply.dry_run {
         let done = bridge.install().and_then(|done| {
             files = done;
-            if args.accept_trust && trust::can_accept(&bridge.target) {
-                files.extend(trust::accept(world, &bridge.target)?);
+            if args.accept_trust && agent_trust::can_accept(&bridge.target) {
+                files.extend(agent_trust::accept(world, &bridge.target)?);
             }
             Ok(())
         });
         if let Err(error) = done {
-            return failed(adapter, bridge.target.scope, error.to_string());
+            return AgentResult::failed(adapter, scope, &error);
         }
     }
-    Outcome {
-        adapter,
-        scope: bridge.target.scope,
+    notes.extend(notes::agent_notes(world, bridge, naming));
+    AgentResult {
         events: bridge.events().into_iter().map(str::to_owned).collect(),
-        files,
-        notes: notes::of(world, bridge, naming),
-        error: None,
+        notes,
+        ..AgentResult::changed(adapter, scope, files)
     }
 }
 
-fn failed(adapter: &'static Adapter, scope: Scope, error: String) -> Outcome {
-    Outcome {
-        adapter,
-        scope,
-        events: Vec::new(),
-        files: Vec::new(),
-        notes: Vec::new(),
-        error: Some(error),
+/// Shows the edits to a user who is there or asked for a dry run, and asks
+/// before files change.
+pub(crate) fn is_approved(
+    planned: &[PlannedEdits],
+    args: &ApplyArgs,
+    question: &str,
+    world: &Machine,
+    terminal: &Terminal,
+) -> bool {
+    let files = planned.iter().flat_map(|(files, _)| files);
+    let changed: Vec<_> = files.filter(|file| !file.change.is_empty()).collect();
+    if !args.json && (args.dry_run || is_interactive()) {
+        for file in &changed {
+            terminal.text(&file.change.diff(&world.display_path(&file.path)));
+        }
     }
+    let needs_answer =
+        !(args.dry_run || args.yes || args.json || changed.is_empty()) && is_interactive();
+    let is_approved = !needs_answer || terminal.confirm(question, true);
+    if !is_approved {
+        terminal.note("Nothing was changed.");
+    }
+    is_approved
 }
 
-fn verdict(outcomes: &[Outcome]) -> Verdict {
-    if outcomes.iter().any(|outcome| outcome.error.is_some()) {
-        Verdict::Findings
-    } else {
-        Verdict::Good
-    }
+pub(crate) fn status(results: &[AgentResult]) -> CommandStatus {
+    CommandStatus::success_if(results.iter().all(|result| result.error.is_none()))
 }
 
-impl Outcome {
-    fn is_changed(&self) -> bool {
+impl AgentResult {
+    pub(crate) fn changed(adapter: &'static Adapter, scope: Scope, files: Vec<FileChange>) -> Self {
+        Self {
+            adapter,
+            scope,
+            files,
+            error: None,
+            events: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn failed(adapter: &'static Adapter, scope: Scope, error: &impl ToString) -> Self {
+        Self {
+            error: Some(error.to_string()),
+            ..Self::changed(adapter, scope, Vec::new())
+        }
+    }
+
+    pub(crate) fn is_changed(&self) -> bool {
         self.files.iter().any(|file| !file.change.is_empty())
     }
 
-    fn json(&self, world: &World) -> Value {
+    pub(crate) fn files_json(&self, world: &Machine) -> Vec<Value> {
+        let file_json = |file: &FileChange| {
+            json!({
+                "path": file.path,
+                "changed": !file.change.is_empty(),
+                "created": file.change.before.is_none() && file.change.after.is_some(),
+                "removed": file.change.before.is_some() && file.change.after.is_none(),
+                "diff": file.change.diff(&world.display_path(&file.path)),
+            })
+        };
+        self.files.iter().map(file_json).collect()
+    }
+
+    fn install_json(&self, world: &Machine) -> Value {
         json!({
             "agent": self.adapter.spec.id,
             "scope": scope_name(self.scope),
             "events": self.events,
             "changed": self.is_changed(),
-            "files": self.files.iter().map(|file| json!({
-                "path": file.path,
-                "changed": !file.change.is_empty(),
-                "created": file.change.before.is_none() && file.change.after.is_some(),
-                "removed": file.change.before.is_some() && file.change.after.is_none(),
-                "diff": file.change.diff(&world.shown(&file.path)),
-            })).collect::<Vec<_>>(),
+            "files": self.files_json(world),
             "notes": self.notes,
             "error": self.error,
         })
     }
 
-    fn tell(&self, world: &World, dry_run: bool, terminal: &Terminal) {
+    fn print_installed(&self, world: &Machine, dry_run: bool, terminal: &Terminal) {
         let name = &self.adapter.spec.name;
         if let Some(error) = &self.error {
-            terminal.failure(&format!("{name}: {error}"));
+            terminal.error(&format!("{name}: {error}"));
             return;
         }
-        let places: Vec<String> = self
+        let paths: Vec<String> = self
             .files
             .iter()
-            .map(|file| world.shown(&file.path))
+            .map(|file| world.display_path(&file.path))
             .collect();
-        let place = match places.as_slice() {
-            [one] => one.clone(),
-            [first, .., last] if places.len() > 2 => {
-                format!("{first} … {last} ({} files)", places.len())
+        let paths = match paths.as_slice() {
+            [first, _, .., last] => {
+                format!("{first} … {last} ({} files)", paths.len())
             }
-            _ => places.join(", "),
+            _ => paths.join(", "),
         };
-        let events = self.events.len();
         let done = match (self.is_changed(), dry_run) {
-            (false, _) => "is installed already",
+            (false, _) => "already installed",
             (true, true) => "would be installed",
             (true, false) => "installed",
         };
-        terminal.line(&format!("{name}: {done}, {events} events, {place}"));
+        let events = counted(self.events.len(), "event");
+        terminal.line(&format!("{name}: {done}, {events}, {paths}"));
         for note in &self.notes {
             terminal.note(&format!("  note: {}", note.text));
         }
     }
 }
 
-/// The surroundings of this process.
-pub fn world() -> anyhow::Result<World> {
-    Ok(World::from_env(
-        std::env::current_dir().context("the working directory")?,
+/// The project, folders and variables around this process.
+pub(crate) fn world() -> anyhow::Result<Machine> {
+    Ok(Machine::from_env(
+        std::env::current_dir().context("could not read the current folder")?,
     ))
-}
-
-/// The agents that were named, or those that are found.
-pub fn chosen(
-    names: &[String],
-    world: &World,
-    scope: Scope,
-) -> anyhow::Result<(Vec<&'static Adapter>, Vec<select::Skipped>)> {
-    if names.is_empty() {
-        return Ok(select::found(world, scope));
-    }
-    let mut adapters: Vec<&'static Adapter> = Vec::new();
-    for name in names {
-        let adapter = super::agents::find(name)?;
-        if adapter.spec.pseudo {
-            bail!("`{name}` is a form of hooks, not an agent");
-        }
-        if !adapters
-            .iter()
-            .any(|other| other.spec.id == adapter.spec.id)
-        {
-            adapters.push(adapter);
-        }
-    }
-    Ok((adapters, Vec::new()))
-}
-
-/// The diffs of those files that change.
-pub fn show(files: &[FileChange], world: &World, terminal: &Terminal) {
-    for file in files.iter().filter(|file| !file.change.is_empty()) {
-        terminal.text(&file.change.diff(&world.shown(&file.path)));
-    }
-}
-
-/// Whether somebody sits there who can be asked.
-pub fn is_interactive() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
-}
-
-/// Asks; an empty answer is the default.
-pub fn confirm(terminal: &Terminal, question: &str, default: bool) -> bool {
-    let hint = if default { "Y/n" } else { "y/N" };
-    terminal.note(&format!("{question} [{hint}]"));
-    let mut answer = String::new();
-    if io::stdin().lock().read_line(&mut answer).is_err() {
-        return false;
-    }
-    match answer.trim().to_lowercase().as_str() {
-        "" => default && !answer.is_empty(),
-        answer => answer.starts_with('y'),
-    }
 }

@@ -1,29 +1,28 @@
-//! `anyhook log`: what agents did, newest first, or one event in full.
+//! `anyhook log`: recorded events, newest first, or one event in full.
 
-pub mod asked;
-pub mod place;
-pub mod show;
+pub(crate) mod event_log;
+pub(crate) mod filter_args;
+pub(crate) mod format;
 
-use crate::cli::Verdict;
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
-use asked::Asked;
-use place::Place;
+use event_log::EventLog;
+use filter_args::FilterArgs;
 
 /// Show what agents did and what hooks decided, newest first
 ///
-/// Reads this machine's store when a daemon has made one, else the journal.
-/// With an id (its end will do): that event in full.
+/// Reads this machine's store if a daemon has created one, else the journal.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook log --decision deny --since 2h\n  anyhook log --text 'rm -rf'\n  \
                   anyhook log 4f1c09aa\n  anyhook log --json | jq -r .record.event.data.tool_input.command"
 )]
-pub struct Args {
-    /// The event with this id, in full
+pub(crate) struct LogArgs {
+    /// Show one event in full, by id or id suffix
     id: Option<String>,
     #[command(flatten)]
-    asked: Asked,
-    /// So many events
+    filter: FilterArgs,
+    /// Maximum number of events to show
     #[arg(short = 'n', long, default_value_t = 50, value_name = "COUNT")]
     limit: usize,
     /// Print JSON, one event per line
@@ -31,30 +30,30 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let place = Place::find(args.asked.store.as_deref())?;
+pub(crate) fn run(args: &LogArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let log = EventLog::open(args.filter.store.as_deref())?;
     if let Some(id) = &args.id {
-        let event = place.event(id)?;
+        let event = log.event(id)?;
         if args.json {
-            terminal.line(&show::json(&event)?);
+            terminal.line(&format::event_json(&event)?);
         } else {
-            show::full(&event, terminal)?;
+            format::print_event(&event, terminal)?;
         }
-        return Ok(Verdict::Good);
+        return Ok(CommandStatus::Success);
     }
-    let filter = args.asked.filter();
+    let filter = args.filter.to_filter();
     if args.json {
-        for event in place.details(&filter, args.limit)? {
-            terminal.line(&show::json(&event)?);
+        for event in log.details(&filter, args.limit)? {
+            terminal.line(&format::event_json(&event)?);
         }
-        return Ok(Verdict::Good);
+        return Ok(CommandStatus::Success);
     }
-    let events = place.newest(&filter, args.limit)?;
+    let events = log.newest(&filter, args.limit)?;
     for event in &events {
-        terminal.line(&show::line(event, terminal));
+        terminal.line(&format::event_line(event, terminal));
     }
     if events.is_empty() {
-        terminal.note("No such event is on record.");
+        terminal.note(format::NO_EVENTS);
     }
-    Ok(Verdict::Good)
+    Ok(CommandStatus::Success)
 }

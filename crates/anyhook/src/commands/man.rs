@@ -1,25 +1,28 @@
 //! `anyhook man`.
 
+use anyhook_util::env::{Direction, VARIABLES};
 use anyhow::Context;
+use clap::CommandFactory as _;
+use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::{self, Verdict};
+use crate::cli::{Cli, CommandStatus};
 use crate::render::Terminal;
 
-/// Print the manual page, of anyhook or of one command
+/// Print the manual page of anyhook or of one command
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  anyhook man validate | man -l -")]
-pub struct Args {
+pub(crate) struct ManArgs {
     /// A command, such as `validate`
     command: Option<String>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let root = cli::command();
+pub(crate) fn run(args: &ManArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let root = Cli::command();
     let page = match &args.command {
         None => root,
         Some(name) => {
             let command = root.find_subcommand(name).with_context(|| {
-                format!("there is no command `{name}`; `anyhook --help` lists them")
+                format!("unknown command `{name}`; `anyhook --help` lists all commands")
             })?;
             command
                 .clone()
@@ -29,6 +32,26 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
     };
     let mut roff = Vec::new();
     clap_mangen::Man::new(page).render(&mut roff)?;
+    if args.command.is_none() {
+        environment_section().to_writer(&mut roff)?;
+    }
     terminal.bytes(&roff);
-    Ok(Verdict::Good)
+    Ok(CommandStatus::Success)
+}
+
+/// The section about environment variables.
+fn environment_section() -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["ENVIRONMENT"]);
+    let variables = VARIABLES.iter();
+    for variable in variables.filter(|variable| variable.direction != Direction::BuildTime) {
+        let note = match variable.direction {
+            Direction::SetForHooks => " Set for hooks.",
+            Direction::Read | Direction::BuildTime => "",
+        };
+        roff.control("TP", []);
+        roff.text([bold(variable.name)]);
+        roff.text([roman(variable.about.replace('`', "") + note)]);
+    }
+    roff
 }

@@ -1,34 +1,31 @@
-//! `anyhook openhook`: streams of OpenHook envelopes, checked, judged, traced.
+//! `anyhook openhook`: validates, checks and traces streams of OpenHook envelopes.
 //!
-//! A stream is read once, line by line, and nothing of it is kept.
+//! A stream is read once, line by line, and is not kept in memory.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use openhook::check::{Problem, Requirement, SourceReport};
-use openhook::{Checker, Envelope, Finding, Report, trace};
+use openhook::{Envelope, Finding, StreamChecker, StreamReport, trace};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::Verdict;
-use crate::render::{Terminal, visible};
+use crate::cli::CommandStatus;
+use crate::render::{Terminal, colour, counted, visible};
 
-/// A longer line is not read; and a document over several lines is not longer.
-const LINE_LIMIT: u64 = 64 * 1024 * 1024;
+/// Longer lines are refused, and so are longer documents over several lines.
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How much is collected before it is written.
-const CHUNK: usize = 32 * 1024;
-
-/// Check, judge and trace streams of OpenHook envelopes
+/// Validate, check and trace streams of OpenHook envelopes
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook openhook validate events.jsonl\n  anyhook openhook check --discovery events.jsonl\n  anyhook openhook trace < events.jsonl"
 )]
-pub struct Args {
+pub(crate) struct OpenhookArgs {
     #[command(subcommand)]
     command: Command,
 }
@@ -40,17 +37,17 @@ enum Command {
     Trace(TraceArgs),
 }
 
-/// Say everything that is wrong with envelopes
+/// Report every error in envelopes
 ///
-/// One object, or one on each line.
+/// Reads one JSON object, or one per line.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook openhook validate events.jsonl\n  anyhook openhook validate --json - < envelope.json"
 )]
 struct ValidateArgs {
-    /// The envelopes; stdin when absent or `-`
+    /// File with envelopes [default: stdin]
     file: Option<PathBuf>,
-    /// Exit with 1 on warnings too
+    /// Exit with 1 on warnings as well
     #[arg(long)]
     strict: bool,
     /// Print JSON
@@ -58,27 +55,27 @@ struct ValidateArgs {
     json: bool,
 }
 
-/// Judge a recorded stream: the conformance level of each source, with evidence
+/// Check a recorded stream: each source's conformance level, with evidence
 ///
-/// Level 1 is minimal, 2 observable, 3 discoverable. Events out of order, calls
-/// and sessions that never end, and ids that come twice are told as well.
+/// Level 1 is minimal, 2 observable, 3 discoverable. Also reports events out of
+/// order, calls and sessions that never end, and duplicate ids.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook openhook check events.jsonl\n  anyhook openhook check --discovery --level 3 --json < events.jsonl"
 )]
 struct CheckArgs {
-    /// The envelopes, one on each line; stdin when absent or `-`
+    /// File with one envelope per line [default: stdin]
     file: Option<PathBuf>,
-    /// The sources honour .openhook.json, which a stream cannot show
+    /// Assume that the sources honour .openhook.json, which a stream cannot show
     #[arg(long)]
     discovery: bool,
-    /// This source keeps no transcripts, so none is asked for
+    /// Do not require transcripts of this source; repeat for more
     #[arg(long, value_name = "SOURCE")]
     without_transcripts: Vec<String>,
-    /// Exit with 1 when a source is below this level
+    /// Exit with 1 if a source is below this level
     #[arg(long, value_name = "1|2|3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
     level: u8,
-    /// Exit with 1 on anything that is out of order too
+    /// Exit with 1 on any problem of a source as well, such as events out of order
     #[arg(long)]
     strict: bool,
     /// Print JSON
@@ -86,55 +83,49 @@ struct CheckArgs {
     json: bool,
 }
 
-/// Turn file.write events into Agent Trace records, one on each line
+/// Convert file.write events to Agent Trace records, one per line
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook openhook trace events.jsonl > trace.jsonl\n  anyhook openhook trace --by-session < events.jsonl"
 )]
 struct TraceArgs {
-    /// The envelopes, one on each line; stdin when absent or `-`
+    /// File with one envelope per line [default: stdin]
     file: Option<PathBuf>,
-    /// One record for each session; its files are kept in memory
+    /// Write one record per session; keeps its files in memory
     #[arg(long)]
     by_session: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &OpenhookArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     match &args.command {
         Command::Validate(args) => validate(args, terminal),
         Command::Check(args) => check(args, terminal),
-        Command::Trace(args) => traced(args, terminal),
+        Command::Trace(args) => print_traces(args, terminal),
     }
 }
 
 /// A finding and its line in the stream.
 #[derive(Serialize)]
-struct Located {
+struct LineFinding {
     line: u64,
     #[serde(flatten)]
     finding: Finding,
 }
 
-#[derive(Serialize)]
-struct Checked {
+#[derive(Default, Serialize)]
+struct ValidationReport {
     ok: bool,
     envelopes: u64,
     errors: u64,
     warnings: u64,
-    findings: Vec<Located>,
+    findings: Vec<LineFinding>,
 }
 
-fn validate(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let name = name(args.file.as_deref());
-    let mut report = Checked {
-        ok: true,
-        envelopes: 0,
-        errors: 0,
-        warnings: 0,
-        findings: Vec::new(),
-    };
-    let mut out = Chunks::new(terminal);
-    each(args.file.as_deref(), &mut |line, item| {
+fn validate(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let name = input_name(args.file.as_deref());
+    let mut report = ValidationReport::default();
+    let mut out = terminal.buffered();
+    for_each_item(args.file.as_deref(), &mut |line, item| {
         if item.is_blank() {
             return;
         }
@@ -146,22 +137,17 @@ fn validate(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<Verdict>
                 report.warnings += 1;
             }
             if args.json {
-                report.findings.push(Located { line, finding });
+                report.findings.push(LineFinding { line, finding });
             } else {
-                out.line(&format!("{name}:{line}: {}", shown(&finding)));
+                let _ = writeln!(out, "{name}:{line}: {}", finding_text(&finding));
             }
         }
     })?;
     drop(out);
     if report.envelopes == 0 {
-        bail!("{name}: there is no envelope in it");
+        bail!("{name} contains no envelope");
     }
     report.ok = report.errors == 0 && (report.warnings == 0 || !args.strict);
-    let verdict = if report.ok {
-        Verdict::Good
-    } else {
-        Verdict::Findings
-    };
     if args.json {
         terminal.json(&report)?;
     } else {
@@ -172,82 +158,75 @@ fn validate(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<Verdict>
             counted(report.warnings, "warning")
         ));
     }
-    Ok(verdict)
+    Ok(CommandStatus::success_if(report.ok))
 }
 
-fn check(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let mut checker = Checker::new().with_discovery(args.discovery);
+fn check(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let mut checker = StreamChecker::new().with_discovery(args.discovery);
     for source in &args.without_transcripts {
         checker = checker.without_transcripts(source);
     }
-    each(args.file.as_deref(), &mut |_, item| {
+    for_each_item(args.file.as_deref(), &mut |_, item| {
         match item {
-            Item::Line(text) => checker.push_line(text),
-            Item::Value(value) => checker.push(&value),
+            StreamItem::Line(text) => checker.push_line(text),
+            StreamItem::Value(value) => checker.push(&value),
         };
     })?;
     let report = checker.finish();
     if report.envelopes == 0 {
-        bail!("{}: there is no envelope in it", name(args.file.as_deref()));
+        bail!("{} contains no envelope", input_name(args.file.as_deref()));
     }
-    let is_low = |source: &SourceReport| source.level < args.level;
-    let is_bad = report.invalid.count > 0
-        || report.sources.is_empty()
-        || report.sources.iter().any(is_low)
-        || (args.strict && report.sources.iter().any(|one| !one.problems.is_empty()));
+    let is_good = |source: &SourceReport| {
+        source.level >= args.level && (!args.strict || source.problems.is_empty())
+    };
     if args.json {
         terminal.json(&report)?;
     } else {
-        terminal.text(&judgement(&report, terminal));
+        print_report(&report, terminal);
     }
-    Ok(if is_bad {
-        Verdict::Findings
-    } else {
-        Verdict::Good
-    })
+    Ok(CommandStatus::success_if(
+        report.invalid.count == 0
+            && !report.sources.is_empty()
+            && report.sources.iter().all(is_good),
+    ))
 }
 
-fn judgement(report: &Report, terminal: &Terminal) -> String {
-    let mut text = String::new();
+fn print_report(report: &StreamReport, terminal: &Terminal) {
     for source in &report.sources {
         let level = match source.level {
-            0 => "does not conform".to_owned(),
-            1 => "level 1, minimal".to_owned(),
-            2 => "level 2, observable".to_owned(),
-            _ => "level 3, discoverable".to_owned(),
+            0 => "does not conform",
+            1 => "level 1, minimal",
+            2 => "level 2, observable",
+            _ => "level 3, discoverable",
         };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
+        terminal.line(&format!(
             "{}: {level} ({}, {})",
             terminal.bold(&visible(&source.source)),
             counted(source.envelopes, "envelope"),
             counted(source.sessions, "session")
-        );
+        ));
         for requirement in &source.requirements {
-            let _ = writeln!(text, "  {}", evidence(requirement, terminal));
+            terminal.line(&format!("  {}", requirement_line(requirement, terminal)));
         }
         if !source.never.is_empty() {
-            let _ = writeln!(text, "  never seen: {}", source.never.join(", "));
+            terminal.line(&format!("  never seen: {}", source.never.join(", ")));
         }
         for problem in &source.problems {
-            text.push_str(&trouble(problem, terminal));
+            print_problem(problem, terminal);
         }
-        text.push('\n');
+        terminal.line("");
     }
     if report.invalid.count > 0 {
-        text.push_str(&trouble(&report.invalid, terminal));
+        print_problem(&report.invalid, terminal);
     }
-    text
 }
 
-fn evidence(requirement: &Requirement, terminal: &Terminal) -> String {
+fn requirement_line(requirement: &Requirement, terminal: &Terminal) -> String {
     let mark = if requirement.met {
-        terminal.paint("32", "met    ")
+        terminal.paint(colour::GREEN, "met    ")
     } else {
-        terminal.paint("31", "not met")
+        terminal.paint(colour::RED, "not met")
     };
-    let mut line = format!("level {}  {mark}  {}", requirement.level, requirement.text);
     let mut notes = Vec::new();
     if let Some(note) = &requirement.note {
         notes.push(note.clone());
@@ -257,93 +236,96 @@ fn evidence(requirement: &Requirement, terminal: &Terminal) -> String {
     if let Some(example) = &requirement.example {
         notes.push(format!("first at line {}", example.line));
     }
-    if !notes.is_empty() {
-        let _ = write!(line, " ({})", visible(&notes.join(", ")));
+    let line = format!("level {}  {mark}  {}", requirement.level, requirement.text);
+    if notes.is_empty() {
+        return line;
     }
-    line
+    format!("{line} ({})", visible(&notes.join(", ")))
 }
 
-fn trouble(problem: &Problem, terminal: &Terminal) -> String {
-    let code = terminal.paint("33", problem.code);
-    let mut text = format!("  {code}: {}\n", problem.count);
+fn print_problem(problem: &Problem, terminal: &Terminal) {
+    let code = terminal.paint(colour::YELLOW, problem.code);
+    terminal.line(&format!("  {code}: {}", problem.count));
     for example in &problem.examples {
-        let _ = write!(text, "    line {}", example.line);
+        let mut line = format!("    line {}", example.line);
         if !example.session_id.is_empty() {
-            let _ = write!(text, ", session {}", visible(&example.session_id));
+            line = format!("{line}, session {}", visible(&example.session_id));
         }
         if !example.detail.is_empty() {
-            let _ = write!(text, ": {}", visible(&example.detail));
+            line = format!("{line}: {}", visible(&example.detail));
         }
-        text.push('\n');
+        terminal.line(&line);
     }
-    text
 }
 
-fn traced(args: &TraceArgs, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let name = name(args.file.as_deref());
-    let mut verdict = Verdict::Good;
+fn print_traces(args: &TraceArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let name = input_name(args.file.as_deref());
+    let mut status = CommandStatus::Success;
     let mut kept: Vec<Envelope> = Vec::new();
-    let mut out = Chunks::new(terminal);
-    each(args.file.as_deref(), &mut |line, item| {
+    // Each unknown version is reported once.
+    let mut versions = BTreeSet::new();
+    let mut out = terminal.buffered();
+    for_each_item(args.file.as_deref(), &mut |line, item| {
         if item.is_blank() {
             return;
         }
-        let read = match item {
-            Item::Line(text) => Envelope::parse(text),
-            Item::Value(value) => Envelope::from_value(value),
+        let parsed = match item {
+            StreamItem::Line(text) => Envelope::parse(text),
+            StreamItem::Value(value) => Envelope::from_value(value),
         };
-        match read {
+        if let Ok(envelope) = &parsed
+            && versions.insert(envelope.openhook.clone())
+            && let Some(finding) = openhook::check_version(&envelope.openhook)
+        {
+            terminal.note(&format!("{name}:{line}: {}", finding_text(&finding)));
+        }
+        match parsed {
             Ok(envelope) if args.by_session => {
-                let kind = envelope.event_type.as_str();
-                if matches!(kind, "file.write" | "session.end") {
+                let event_type = envelope.event_type.as_str();
+                if matches!(event_type, "file.write" | "session.end") {
                     kept.push(envelope);
                 }
             }
             Ok(envelope) => {
                 if let Some(record) = trace::trace(&envelope) {
-                    out.text(&record.to_json_line());
+                    let _ = out.write_all(record.to_json_line().as_bytes());
                 }
             }
             Err(error) => {
-                verdict = Verdict::Findings;
+                status = CommandStatus::Failure;
                 for finding in error.findings() {
-                    terminal.note(&format!("{name}:{line}: {}", shown(finding)));
+                    terminal.note(&format!("{name}:{line}: {}", finding_text(finding)));
                 }
             }
         }
     })?;
     for record in trace::trace_sessions(&kept) {
-        out.text(&record.to_json_line());
+        let _ = out.write_all(record.to_json_line().as_bytes());
     }
-    Ok(verdict)
+    Ok(status)
 }
 
-fn name(file: Option<&Path>) -> String {
+fn input_name(file: Option<&Path>) -> String {
     match file {
         Some(path) if path != Path::new("-") => path.display().to_string(),
         _ => "-".to_owned(),
     }
 }
 
-/// On a line of its own the line of a syntax error is always the first.
-fn shown(finding: &Finding) -> String {
+/// A finding without the line of a syntax error: within a line that is always 1.
+fn finding_text(finding: &Finding) -> String {
     let text = finding.to_string();
     visible(&text.replacen("at line 1, column", "at column", 1))
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
-/// What a stream holds.
-enum Item<'a> {
+/// One item of a stream.
+enum StreamItem<'a> {
     Line(&'a str),
-    /// Of a document over several lines.
+    /// A document over several lines.
     Value(Value),
 }
 
-impl Item<'_> {
+impl StreamItem<'_> {
     fn is_blank(&self) -> bool {
         matches!(self, Self::Line(text) if text.trim().is_empty())
     }
@@ -356,120 +338,85 @@ impl Item<'_> {
     }
 }
 
-/// Hands over each line with its number; or, when the first does not stand for
-/// itself and the whole is JSON, each document with the line that it begins at.
-fn each(file: Option<&Path>, take: &mut dyn FnMut(u64, Item<'_>)) -> anyhow::Result<()> {
-    let shown = name(file);
-    let cannot = || format!("{shown} cannot be read");
+/// Passes each line and its number to `take`; or, if the first line is not JSON but
+/// the whole stream is, each document and the line that it begins at.
+fn for_each_item(
+    file: Option<&Path>,
+    take: &mut dyn FnMut(u64, StreamItem<'_>),
+) -> anyhow::Result<()> {
+    let unreadable = || format!("could not read {}", input_name(file));
     let mut reader: Box<dyn BufRead> = match file {
         Some(path) if path != Path::new("-") => Box::new(BufReader::with_capacity(
             1 << 16,
-            File::open(path).with_context(cannot)?,
+            File::open(path).with_context(unreadable)?,
         )),
         _ => Box::new(BufReader::with_capacity(1 << 16, io::stdin().lock())),
     };
     let mut buffer = Vec::new();
     let mut number = 0;
     let mut is_first = true;
-    while read_line(&mut *reader, &mut buffer).with_context(cannot)? {
+    while read_line(&mut *reader, &mut buffer).with_context(unreadable)? {
         number += 1;
         let text = String::from_utf8_lossy(&buffer);
         let is_blank = text.trim().is_empty();
         if is_first && !is_blank {
             is_first = false;
             if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
-                return whole(&mut *reader, text.into_owned(), number, take).with_context(cannot);
+                return for_each_document(&mut *reader, text.into_owned(), number, take)
+                    .with_context(unreadable);
             }
         }
-        take(number, Item::Line(&text));
+        take(number, StreamItem::Line(&text));
     }
     Ok(())
 }
 
-/// The line with its end; false at the end of the stream.
+/// Reads a line including its end; false at the end of the stream.
 fn read_line(reader: &mut dyn BufRead, buffer: &mut Vec<u8>) -> io::Result<bool> {
     buffer.clear();
-    let count = Read::take(&mut *reader, LINE_LIMIT).read_until(b'\n', buffer)?;
-    if count as u64 == LINE_LIMIT && buffer.last() != Some(&b'\n') {
+    let count = Read::take(&mut *reader, MAX_LINE_BYTES).read_until(b'\n', buffer)?;
+    if count as u64 == MAX_LINE_BYTES && buffer.last() != Some(&b'\n') {
         return Err(io::Error::other("a line is longer than 64 MiB"));
     }
     Ok(count > 0)
 }
 
-fn whole(
+fn for_each_document(
     reader: &mut dyn BufRead,
     mut text: String,
     first: u64,
-    take: &mut dyn FnMut(u64, Item<'_>),
+    take: &mut dyn FnMut(u64, StreamItem<'_>),
 ) -> io::Result<()> {
     let mut rest = Vec::new();
-    Read::take(reader, LINE_LIMIT).read_to_end(&mut rest)?;
-    if rest.len() as u64 == LINE_LIMIT {
-        return Err(io::Error::other("its first line is no JSON"));
+    Read::take(reader, MAX_LINE_BYTES).read_to_end(&mut rest)?;
+    if rest.len() as u64 == MAX_LINE_BYTES {
+        return Err(io::Error::other("its first line is not JSON"));
     }
     text.push_str(&String::from_utf8_lossy(&rest));
     let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
-    let mut documents = Vec::new();
-    loop {
-        let from = values.byte_offset();
-        match values.next() {
-            Some(Ok(value)) => documents.push((line_of(&text, from, first), value)),
-            None => break,
-            Some(Err(_)) => {
-                documents.clear();
-                break;
+    let documents = std::iter::from_fn(|| {
+        let line = line_at(&text, values.byte_offset(), first);
+        Some(values.next()?.map(|value| (line, value)))
+    });
+    match documents.collect::<Result<Vec<_>, _>>() {
+        Ok(documents) if !documents.is_empty() => {
+            for (line, value) in documents {
+                take(line, StreamItem::Value(value));
             }
         }
-    }
-    if documents.is_empty() {
-        for (line, text) in (first..).zip(text.lines()) {
-            take(line, Item::Line(text));
+        _ => {
+            for (line, text) in (first..).zip(text.lines()) {
+                take(line, StreamItem::Line(text));
+            }
         }
-    }
-    for (line, value) in documents {
-        take(line, Item::Value(value));
     }
     Ok(())
 }
 
-/// The line of the first thing behind an offset.
-fn line_of(text: &str, offset: usize, first: u64) -> u64 {
+/// The line of the first character after an offset that is not blank.
+fn line_at(text: &str, offset: usize, first: u64) -> u64 {
     let rest = text.get(offset..).unwrap_or_default();
     let at = offset + (rest.len() - rest.trim_start().len());
     let before = text.as_bytes().iter().take(at);
     first + before.filter(|byte| **byte == b'\n').count() as u64
-}
-
-/// Output in larger pieces; the rest is written when it is dropped.
-struct Chunks<'a> {
-    terminal: &'a Terminal,
-    text: String,
-}
-
-impl<'a> Chunks<'a> {
-    fn new(terminal: &'a Terminal) -> Self {
-        Self {
-            terminal,
-            text: String::new(),
-        }
-    }
-
-    fn text(&mut self, text: &str) {
-        self.text.push_str(text);
-        if self.text.len() > CHUNK {
-            self.terminal.text(&self.text);
-            self.text.clear();
-        }
-    }
-
-    fn line(&mut self, text: &str) {
-        self.text(text);
-        self.text("\n");
-    }
-}
-
-impl Drop for Chunks<'_> {
-    fn drop(&mut self) {
-        self.terminal.text(&self.text);
-    }
 }

@@ -2,103 +2,75 @@
 
 use anyhook_model::registry::{CAPABILITIES, EVENTS, TOOLS};
 
-use crate::cli::Verdict;
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
+use crate::table;
 
-/// List the canonical events
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  anyhook events --json")]
-pub struct Events {
+pub(crate) struct RegistryArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-pub fn events(args: &Events, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn events(args: &RegistryArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     if args.json {
-        terminal.json(&EVENTS)?;
-        return Ok(Verdict::Good);
+        return terminal.json(&EVENTS);
     }
-    let rows: Vec<Vec<String>> = EVENTS
-        .iter()
-        .map(|event| {
-            vec![
-                event.name.to_owned(),
-                event.tier.as_str().to_owned(),
-                event.category.to_owned(),
-                event.blocking.as_str().to_owned(),
-                if event.tool { "yes" } else { "" }.to_owned(),
-                event.description.to_owned(),
-            ]
-        })
-        .collect();
-    terminal.table(
-        &[
-            "event",
-            "tier",
-            "category",
-            "blocking",
-            "matcher",
-            "description",
-        ],
-        &rows,
-    );
-    Ok(Verdict::Good)
+    let titles = [
+        "event",
+        "tier",
+        "category",
+        "blocking",
+        "matcher",
+        "description",
+    ];
+    let rows = EVENTS.iter().map(|event| {
+        [
+            event.name.into(),
+            event.tier.as_str().into(),
+            event.category.into(),
+            event.blocking.as_str().into(),
+            if event.tool { "yes" } else { "" }.into(),
+            event.description.into(),
+        ]
+    });
+    table::print_unwrapped(terminal, titles, rows);
+    Ok(CommandStatus::Success)
 }
 
-/// List the canonical tools
-#[derive(clap::Args)]
-#[command(after_help = "Example:\n  anyhook tools --json")]
-pub struct Tools {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn tools(args: &Tools, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn tools(args: &RegistryArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     if args.json {
-        terminal.json(&TOOLS)?;
-        return Ok(Verdict::Good);
+        return terminal.json(&TOOLS);
     }
-    let rows: Vec<Vec<String>> = TOOLS
-        .iter()
-        .map(|tool| {
-            vec![
-                tool.name.to_owned(),
-                tool.input.join(", "),
-                tool.description.to_owned(),
-            ]
-        })
-        .collect();
-    terminal.table(&["tool", "keys of tool_input", "description"], &rows);
-    Ok(Verdict::Good)
+    let titles = ["tool", "keys of tool_input", "description"];
+    let rows = TOOLS.iter().map(|tool| {
+        [
+            tool.name.into(),
+            tool.input.join(", ").into(),
+            tool.description.into(),
+        ]
+    });
+    table::print_unwrapped(terminal, titles, rows);
+    Ok(CommandStatus::Success)
 }
 
-/// List the capabilities that a hook may need
-#[derive(clap::Args)]
-#[command(after_help = "Example:\n  anyhook capabilities --json")]
-pub struct Capabilities {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn capabilities(args: &Capabilities, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn capabilities(
+    args: &RegistryArgs,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandStatus> {
     if args.json {
-        terminal.json(&CAPABILITIES)?;
-        return Ok(Verdict::Good);
+        return terminal.json(&CAPABILITIES);
     }
-    let rows: Vec<Vec<String>> = CAPABILITIES
-        .iter()
-        .map(|capability| {
-            vec![
-                capability.name.to_owned(),
-                capability.default.as_str().to_owned(),
-                capability.description.to_owned(),
-                capability.inference.to_owned(),
-            ]
-        })
-        .collect();
-    terminal.table(&["capability", "default", "description", "seen by"], &rows);
-    Ok(Verdict::Good)
+    let titles = ["capability", "default", "description", "inferred from"];
+    let rows = CAPABILITIES.iter().map(|capability| {
+        [
+            capability.name.into(),
+            capability.default.as_str().into(),
+            capability.description.into(),
+            capability.inference.into(),
+        ]
+    });
+    table::print_unwrapped(terminal, titles, rows);
+    Ok(CommandStatus::Success)
 }

@@ -1,41 +1,44 @@
-//! `anyhook replay`: the record against today's manifests.
+//! `anyhook replay`: compares recorded events with today's manifests.
 //!
-//! By default nothing runs: what matched then is compared with what would match
-//! now. With `--run` the hooks run, and decisions are compared.
+//! By default nothing runs: the hooks that matched then are compared with those
+//! that match now. With `--run` the hooks run, and decisions are compared too.
 
+use std::fs;
 use std::path::PathBuf;
 
 use anyhook_model::{Decision, Record, RecordKind, RunOutcome};
-use anyhook_run::{Engine, Options};
+use anyhook_run::{Engine, EventOptions};
 use anyhook_store::EventDetail;
 use anyhow::Context;
 use serde::Serialize;
+use serde_json::json;
 
-use crate::cli::Verdict;
-use crate::commands::log::asked::Asked;
-use crate::commands::log::place::Place;
-use crate::commands::log::show;
-use crate::render::{Terminal, visible};
+use crate::cli::CommandStatus;
+use crate::commands::explain::unused_file;
+use crate::commands::log::event_log::EventLog;
+use crate::commands::log::filter_args::FilterArgs;
+use crate::commands::log::format;
+use crate::render::{Terminal, colour, visible};
 
-/// Put recorded events to today's manifests, and show what would be different
+/// Compare recorded events with today's manifests, and show what would differ
 ///
-/// Nothing runs and nothing is recorded, unless `--run` says so. Secrets were
-/// taken out of the record, so a hook that looks for them finds marks instead.
-/// Exits with 1 when something would be different.
+/// Runs nothing and records nothing without `--run`. The record contains no
+/// secrets, so a hook that looks for them finds placeholders instead. Exits with
+/// 1 if something would be different.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook replay --since 7d\n  anyhook replay --project . --decision deny --run"
 )]
-pub struct Args {
+pub(crate) struct ReplayArgs {
     #[command(flatten)]
-    asked: Asked,
-    /// As if the events had come from this project
+    filter: FilterArgs,
+    /// Replay the events as if they came from this project
     #[arg(long, value_name = "FOLDER")]
     project: Option<PathBuf>,
-    /// Run the hooks that match, and compare what they decide
+    /// Run the matching hooks and compare their decisions
     #[arg(long)]
     run: bool,
-    /// So many events, the newest
+    /// Maximum number of events to replay, newest first
     #[arg(short = 'n', long, default_value_t = 1000, value_name = "COUNT")]
     limit: usize,
     /// Print JSON
@@ -43,96 +46,87 @@ pub struct Args {
     json: bool,
 }
 
+/// An event that would go differently now.
 #[derive(Serialize)]
-struct Report {
-    events: usize,
-    different: Vec<Difference>,
-}
-
-#[derive(Serialize)]
-struct Difference {
+struct ChangedEvent {
     #[serde(flatten)]
     event: EventDetail,
     #[serde(flatten)]
-    change: Change,
+    difference: ReplayDifference,
 }
 
-/// What would be different.
 #[derive(Serialize, Default, PartialEq)]
-struct Change {
+struct ReplayDifference {
     /// Hooks that match now and did not then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     more: Vec<String>,
-    /// Hooks that matched then and do not now, and why.
+    /// Hooks that matched then and do not now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    fewer: Vec<Gone>,
+    fewer: Vec<UnmatchedHook>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<Decisions>,
+    decision: Option<DecisionChange>,
     /// Manifests that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     troubles: Vec<String>,
 }
 
 #[derive(Serialize, PartialEq)]
-struct Gone {
+struct UnmatchedHook {
     hook: String,
     why: String,
 }
 
 #[derive(Serialize, PartialEq)]
-struct Decisions {
+struct DecisionChange {
     then: Option<Decision>,
     now: Option<Decision>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let project = match &args.project {
-        Some(folder) => Some(
-            std::fs::canonicalize(folder)
-                .with_context(|| format!("`{}` cannot be found", folder.display()))?,
-        ),
-        None => None,
-    };
+pub(crate) fn run(args: &ReplayArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let project = args.project.as_deref().map(|folder| {
+        fs::canonicalize(folder).with_context(|| format!("could not find `{}`", folder.display()))
+    });
+    let project = project.transpose()?;
     let engine = Engine::from_env();
-    let place = Place::find(args.asked.store.as_deref())?;
-    let mut report = Report {
-        events: 0,
-        different: Vec::new(),
-    };
+    let log = EventLog::open(args.filter.store.as_deref())?;
+    let mut count: usize = 0;
+    let mut changed = Vec::new();
     // In the order in which they happened.
-    let events = place.details(&args.asked.filter(), args.limit)?;
+    let events = log.details(&args.filter.to_filter(), args.limit)?;
     for event in events.into_iter().rev() {
         let mut record: Record = serde_json::from_value(event.record.clone())?;
-        let is_second = record.extra.contains_key("duplicate");
-        if record.kind != RecordKind::Event || is_second {
+        let is_duplicate = record.extra.contains_key("duplicate");
+        if record.kind != RecordKind::Event || is_duplicate {
             continue;
         }
         if let Some(project) = &project {
             record.event.cwd = Some(project.to_string_lossy().into_owned());
         }
-        report.events += 1;
-        let change = compare(&engine, &record, project.is_some(), args.run);
-        if change != Change::default() {
-            report.different.push(Difference { event, change });
+        count += 1;
+        let difference = compare(&engine, &record, project.is_some(), args.run);
+        if difference != ReplayDifference::default() {
+            changed.push(ChangedEvent { event, difference });
         }
     }
     if args.json {
-        terminal.json(&report)?;
+        terminal.json(&json!({"events": count, "different": changed}))?;
     } else {
-        show_all(&report, terminal);
+        for event in &changed {
+            event.print(terminal);
+        }
+        terminal.line(&format!(
+            "{} of {count} events would be different.",
+            changed.len()
+        ));
     }
-    Ok(if report.different.is_empty() {
-        Verdict::Good
-    } else {
-        Verdict::Findings
-    })
+    Ok(CommandStatus::success_if(changed.is_empty()))
 }
 
-fn compare(engine: &Engine, record: &Record, is_elsewhere: bool, run: bool) -> Change {
+fn compare(engine: &Engine, record: &Record, is_elsewhere: bool, run: bool) -> ReplayDifference {
     let (explained, troubles) = engine.explain(&record.event);
-    // In another project the same hook stands in another file.
+    // In another project the same hook is in another file.
     let key = |hook: &str, manifest: &str| {
         let manifest = if is_elsewhere { "" } else { manifest };
         (hook.to_owned(), manifest.to_owned())
@@ -145,19 +139,16 @@ fn compare(engine: &Engine, record: &Record, is_elsewhere: bool, run: bool) -> C
         .collect();
     let now: Vec<_> = explained
         .iter()
-        .filter(|line| line.matches)
-        .map(|line| key(&line.hook, &line.manifest))
+        .filter(|hook| hook.matches)
+        .map(|hook| key(&hook.hook, &hook.manifest))
         .collect();
-    let why = |gone: &(String, String)| {
-        let line = explained
+    let why = |unmatched: &(String, String)| {
+        let hook = explained
             .iter()
-            .find(|line| key(&line.hook, &line.manifest) == *gone);
-        line.map_or_else(
-            || "it is not there any more".to_owned(),
-            |line| line.why.clone(),
-        )
+            .find(|hook| key(&hook.hook, &hook.manifest) == *unmatched);
+        hook.map_or_else(|| "it no longer exists".to_owned(), |hook| hook.why.clone())
     };
-    let mut change = Change {
+    let mut difference = ReplayDifference {
         more: now
             .iter()
             .filter(|hook| !then.contains(hook))
@@ -166,75 +157,56 @@ fn compare(engine: &Engine, record: &Record, is_elsewhere: bool, run: bool) -> C
         fewer: then
             .iter()
             .filter(|hook| !now.contains(hook))
-            .map(|hook| Gone {
+            .map(|hook| UnmatchedHook {
                 hook: hook.0.clone(),
                 why: why(hook),
             })
             .collect(),
         decision: None,
-        troubles: troubles
-            .iter()
-            .map(|trouble| {
-                format!(
-                    "{} is not used: {}",
-                    trouble.path.display(),
-                    trouble.message
-                )
-            })
-            .collect(),
+        troubles: troubles.iter().map(unused_file).collect(),
     };
     if run {
-        let handled = engine.handle(&record.event, &Options::default());
-        let decision = handled.response.decision;
-        // Saying nothing and saying `allow` come to the same.
-        let weight = |decision: Option<Decision>| decision.filter(|it| *it != Decision::Allow);
-        if weight(decision) != weight(record.decision) {
-            change.decision = Some(Decisions {
+        let outcome = engine.handle(&record.event, &EventOptions::default());
+        let now = outcome.response.decision;
+        // No decision and `allow` have the same effect.
+        let objection = |decision: Option<Decision>| decision.filter(|it| *it != Decision::Allow);
+        if objection(now) != objection(record.decision) {
+            difference.decision = Some(DecisionChange {
                 then: record.decision,
-                now: decision,
-                reason: handled.response.reason,
+                now,
+                reason: outcome.response.reason,
             });
         }
     }
-    change
+    difference
 }
 
-fn show_all(report: &Report, terminal: &Terminal) {
-    for Difference { event, change } in &report.different {
-        terminal.line(&show::line(&event.summary, terminal));
-        for hook in &change.more {
-            let mark = terminal.paint("32", "+");
-            terminal.line(&format!("  {mark} {} would run now", visible(hook)));
+impl ChangedEvent {
+    fn print(&self, terminal: &Terminal) {
+        terminal.line(&format::event_line(&self.event.summary, terminal));
+        let print = |colour: &str, mark: &str, text: &str| {
+            terminal.line(&format!("  {} {text}", terminal.paint(colour, mark)));
+        };
+        let difference = &self.difference;
+        for hook in &difference.more {
+            let text = format!("{} would run now", visible(hook));
+            print(colour::GREEN, "+", &text);
         }
-        for Gone { hook, why } in &change.fewer {
-            let mark = terminal.paint("31", "-");
-            terminal.line(&format!(
-                "  {mark} {} would not run now: {}",
-                visible(hook),
-                visible(why)
-            ));
+        for UnmatchedHook { hook, why } in &difference.fewer {
+            let (hook, why) = (visible(hook), visible(why));
+            let text = format!("{hook} would not run now: {why}");
+            print(colour::RED, "-", &text);
         }
-        if let Some(Decisions { then, now, reason }) = &change.decision {
+        if let Some(DecisionChange { then, now, reason }) = &difference.decision {
             let word = |decision: &Option<Decision>| decision.map_or("none", |it| it.as_str());
+            let (then, now) = (word(then), word(now));
+            let now = terminal.paint(format::decision_colour(now), now);
             let reason = reason.as_deref().map(visible).unwrap_or_default();
-            terminal.line(&format!(
-                "  {} was {}, would be {} {reason}",
-                terminal.paint("33", "!"),
-                word(then),
-                terminal.paint(show::colour(word(now)), word(now)),
-            ));
+            let text = format!("was {then}, would be {now} {reason}");
+            print(colour::YELLOW, "!", &text);
         }
-        for trouble in &change.troubles {
-            terminal.line(&format!(
-                "  {} {}",
-                terminal.paint("33", "!"),
-                visible(trouble)
-            ));
+        for trouble in &difference.troubles {
+            print(colour::YELLOW, "!", &visible(trouble));
         }
     }
-    terminal.line(&format!(
-        "{} of {} events would be different.",
-        report.different.len(),
-        report.events
-    ));
 }

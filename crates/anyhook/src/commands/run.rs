@@ -1,40 +1,24 @@
-//! `anyhook run`: what the help, the manual and the completions say of it.
+//! `anyhook run`: its definition for the help, the manual page and completions.
 //!
-//! `main` calls the dispatcher before arguments are parsed; nothing here runs
-//! on that way.
+//! Agents' calls never get here: `main` enters `anyhook_run` before arguments
+//! are parsed.
 
-/// Answer an agent's event: its payload on stdin, its answer on stdout
+/// Run the hooks for one agent event: payload on stdin, answer on stdout
 ///
-/// Agents call this; `anyhook install` puts it into their configuration.
+/// Agents call this; `anyhook install` adds it to their config files.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  anyhook run --agent claude-code < payload.json")]
-pub struct Args {
-    /// The agent that calls; recognised by the payload when absent
+pub(crate) struct RunArgs {
+    /// The calling agent [default: detected from the payload]
     #[arg(long)]
     agent: Option<String>,
-    /// The agent's own name of the event, when the payload does not say
+    /// The agent's name for the event, if the payload does not contain it
     #[arg(long)]
     event: Option<String>,
-    /// A daemon that answers in this program's place
-    #[arg(long, value_name = "URL")]
+    /// Let the daemon run the hooks: your own on this machine, or the one at this address
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     server: Option<String>,
-    /// When the server is away: `local` runs the hooks here, `open` runs none
+    /// If the daemon cannot be reached: `local` runs the hooks here, `open` runs none
     #[arg(long, requires = "server", value_parser = ["local", "open"])]
     fallback: Option<String>,
-}
-
-pub fn run(args: Args) -> u8 {
-    let pairs = [
-        ("--agent", args.agent),
-        ("--event", args.event),
-        ("--server", args.server),
-        ("--fallback", args.fallback),
-    ];
-    let arguments = pairs
-        .into_iter()
-        .filter_map(|(name, value)| Some([name.to_owned(), value?]))
-        .flatten()
-        .map(Into::into);
-    let code = anyhook_run::entry::main(arguments);
-    u8::try_from(code).unwrap_or(1)
 }

@@ -3,18 +3,19 @@
 use anyhook_model::schema;
 use clap::ValueEnum;
 
-use crate::cli::Verdict;
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
 
-/// Print a JSON Schema, for editors
+/// Print a JSON Schema, for editors and generators
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  anyhook schema manifest > hooks.schema.json")]
-pub struct Args {
-    name: Name,
+pub(crate) struct SchemaArgs {
+    /// The file format to describe
+    name: SchemaName,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Name {
+enum SchemaName {
     /// hooks.yaml, hooks.json
     Manifest,
     /// policy.json, policy.yaml
@@ -23,11 +24,10 @@ enum Name {
     Openhook,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &SchemaArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     terminal.json(&match args.name {
-        Name::Manifest => schema::manifest(),
-        Name::Policy => schema::policy(),
-        Name::Openhook => openhook::bundle(),
-    })?;
-    Ok(Verdict::Good)
+        SchemaName::Manifest => schema::manifest(),
+        SchemaName::Policy => schema::policy(),
+        SchemaName::Openhook => openhook::bundle(),
+    })
 }

@@ -1,5 +1,5 @@
-//! `anyhook serve`: the daemon. Hooks of every agent over HTTP, the stream of
-//! events, the store, the page.
+//! `anyhook serve`: the daemon, which serves hooks over HTTP, the event stream and
+//! the page, and keeps the store.
 
 mod host;
 
@@ -8,134 +8,156 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use anyhook_daemon::{Config, DEFAULT_PORT, Daemon, JournalSource, source_file, token_file};
+use anyhook_daemon::{DEFAULT_PORT, Daemon, DaemonConfig, JournalSource, source_file, token_file};
 use anyhook_run::Engine;
-use anyhook_run::server::TOKEN_FILE;
-use anyhook_store::{Retention, seconds};
+use anyhook_run::daemon_client::{SOCKET_FILE, TOKEN_FILE};
+use anyhook_store::{Retention, parse_duration_seconds};
 use anyhow::Context;
 use serde_json::json;
 
-use crate::cli::Verdict;
-use crate::commands::log::place;
+use crate::cli::CommandStatus;
+use crate::commands::log::event_log;
 use crate::render::Terminal;
-use host::Host;
+use host::EngineHost;
 
-/// Serve hooks over HTTP, keep the events, show them on a page
+/// Serve hooks over HTTP, store the events and show them on a web page
 ///
-/// Listens on this machine only unless told otherwise. Prints a link that opens
-/// the page once; everything that reads needs that link or the token.
+/// Listens on this machine only, unless --listen names another address. Prints a
+/// link that opens the page once; reading events needs that link or the token.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook serve --open\n  anyhook serve --retain 30d,2GiB\n  \
                   anyhook serve --listen 0.0.0.0:8765 --allow-host hooks.example.com \\\n    \
-                  --store postgres://anyhook@db/anyhook\n\nThe variable ANYHOOK_STORE names the store \
-                  too, ANYHOOK_TOKEN the token."
+                  --store postgres://anyhook@db/anyhook\n\nANYHOOK_STORE also sets the store, \
+                  ANYHOOK_TOKEN the token."
 )]
-pub struct Args {
-    /// Address and port, or a port of this machine
-    #[arg(long, value_name = "ADDR", default_value_t = own(DEFAULT_PORT), value_parser = address)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on, or only a port of this machine
+    #[arg(long, value_name = "ADDR", default_value_t = local_address(DEFAULT_PORT), value_parser = parse_address)]
     listen: SocketAddr,
-    /// A file, or postgres://…; a file in the folder for state when absent
+    /// The store: a file or postgres://… [default: a file in the state folder]
     #[arg(long, value_name = "PATH|URL")]
     store: Option<String>,
-    /// Ask for the token on hooks of this machine, too
+    /// Require the token for hooks of this machine as well
     #[arg(long)]
     require_token: bool,
-    /// A name under which this daemon may be called, beside addresses; again for more
+    /// A host name by which clients may call this daemon, besides its addresses; repeat for more
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Open the page
+    /// Open the page in a browser
     #[arg(long)]
     open: bool,
-    /// How long, or how much, is kept: 30d, 2GiB, or both with a comma
-    #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', value_parser = limit)]
-    retain: Vec<Limit>,
-    /// Print one line of JSON when it listens
+    /// How long or how much to keep: 30d, 2GiB, or both separated by a comma
+    #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', value_parser = parse_limit)]
+    retain: Vec<Retention>,
+    /// Print one line of JSON once it is listening
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Limit {
-    Age(u64),
-    Bytes(u64),
-}
-
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    #[cfg(unix)]
+    anyhook_run::run::exec::start_watchdog();
     let engine = Engine::from_env();
     let state = engine.dirs.state.clone();
-    place::private_folder(&state)?;
+    event_log::create_private_folder(&state)?;
     let token_path = state.join(TOKEN_FILE);
-    let mut config = Config::new(token(&token_path)?);
+    let mut config = DaemonConfig::new(token(&token_path)?);
     config.listen = args.listen;
+    config.socket = cfg!(unix).then(|| state.join(SOCKET_FILE));
     config.hosts.clone_from(&args.allow_host);
     config.require_token = args.require_token;
-    config.retention = retention(&args.retain);
+    for limit in &args.retain {
+        let kept = &mut config.retention;
+        kept.max_age_s = limit.max_age_s.or(kept.max_age_s);
+        kept.max_bytes = limit.max_bytes.or(kept.max_bytes);
+    }
     config.signals = true;
     config.journal = Some(JournalSource {
         dir: engine.journal.folder().to_owned(),
-        source: source_file(&state.join(place::SOURCE_FILE))?,
+        source: source_file(&state.join(event_log::JOURNAL_ID_FILE))?,
     });
-    let store_address = place::store_address(args.store.as_deref(), &state);
+    let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
-    let daemon = Daemon::bind(config, store, Arc::new(Host::new(engine)))?;
+    let daemon = Daemon::bind(config, store, Arc::new(EngineHost::new(engine)))?;
     let link = daemon.link()?;
     let url = format!("http://{}", daemon.local_addr());
-    let is_near = daemon.local_addr().ip().is_loopback();
+    let is_local = daemon.local_addr().ip().is_loopback();
     if args.json {
-        let line = json!({"url": url, "link": link, "token_file": token_path});
+        let socket = daemon.local_socket().ok().flatten();
+        let line = json!({
+            "url": url, "link": link, "token_file": token_path, "socket": socket
+        });
         terminal.line(&line.to_string());
     } else {
         terminal.line(&format!("Listening on {}", terminal.bold(&url)));
-        terminal.line(&format!("The page, opened once by this link: {link}"));
+        terminal.line(&format!(
+            "Open the page with this link (works once): {link}"
+        ));
         terminal.line(&format!("The token is in {}", token_path.display()));
-        if !is_near {
+        match daemon.local_socket() {
+            Ok(Some(socket)) => {
+                terminal.line(&format!("`anyhook run --server` uses {}", socket.display()));
+            }
+            Ok(None) => {}
+            Err(why) => terminal.note(&format!(
+                "There is no socket ({why}); use `anyhook run --server {url}`."
+            )),
+        }
+        if !is_local {
             terminal.note(
-                "Others can reach this port, and it speaks no TLS: put a proxy in front that does.",
+                "Other machines can reach this port and it has no TLS: put a TLS proxy in front.",
             );
         }
     }
-    if args.open && !show(&link) {
-        terminal.note("No browser could be started; open the link yourself.");
+    if args.open && !open_browser(&link) {
+        terminal.note("Could not start a browser; open the link yourself.");
     }
     daemon.run()?;
-    Ok(Verdict::Good)
+    Ok(CommandStatus::Success)
 }
 
 fn token(path: &Path) -> anyhow::Result<String> {
-    match std::env::var("ANYHOOK_TOKEN") {
-        Ok(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
-        _ => token_file(path).with_context(|| format!("`{}` cannot be used", path.display())),
+    match anyhook_util::env::ANYHOOK_TOKEN.text() {
+        Some(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
+        _ => token_file(path)
+            .with_context(|| format!("could not use the token file `{}`", path.display())),
     }
 }
 
-fn own(port: u16) -> SocketAddr {
+fn local_address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.trim_start_matches(':').parse() {
-        return Ok(own(port));
+        return Ok(local_address(port));
     }
     if let Some(port) = text.strip_prefix("localhost:") {
         return port
             .parse()
-            .map(own)
-            .map_err(|_| format!("`{port}` is no port"));
+            .map(local_address)
+            .map_err(|_| format!("`{port}` is not a port"));
     }
     text.parse()
         .or_else(|_| text.parse::<IpAddr>().map(|ip| (ip, DEFAULT_PORT).into()))
-        .map_err(|_| "give an address and a port, like 127.0.0.1:8765".to_owned())
+        .map_err(|_| "expected an address and a port like 127.0.0.1:8765".to_owned())
 }
 
-fn limit(text: &str) -> Result<Limit, String> {
-    let age = seconds(text).and_then(|age| u64::try_from(age).ok());
-    age.map(Limit::Age)
-        .or_else(|| bytes(text).map(Limit::Bytes))
-        .ok_or_else(|| "give an age like 12h, 30d, 4w, or a size like 500MB, 2GiB".to_owned())
+/// One limit, by age or by size.
+fn parse_limit(text: &str) -> Result<Retention, String> {
+    let max_age_s = parse_duration_seconds(text).and_then(|age| u64::try_from(age).ok());
+    let max_bytes = parse_bytes(text).filter(|_| max_age_s.is_none());
+    if max_age_s.or(max_bytes).is_none() {
+        return Err("expected an age like 12h, 30d, 4w, or a size like 500MB, 2GiB".to_owned());
+    }
+    Ok(Retention {
+        max_age_s,
+        max_bytes,
+    })
 }
 
-fn bytes(text: &str) -> Option<u64> {
+fn parse_bytes(text: &str) -> Option<u64> {
     let split = text.find(|letter: char| !letter.is_ascii_digit())?;
     let (count, unit) = text.split_at_checked(split)?;
     let each = match unit.trim().to_ascii_lowercase().as_str() {
@@ -151,29 +173,17 @@ fn bytes(text: &str) -> Option<u64> {
     count.parse::<u64>().ok()?.checked_mul(each)
 }
 
-fn retention(limits: &[Limit]) -> Retention {
-    let mut retention = Retention::default();
-    for limit in limits {
-        match *limit {
-            Limit::Age(age) => retention.max_age_s = Some(age),
-            Limit::Bytes(bytes) => retention.max_bytes = Some(bytes),
-        }
-    }
-    retention
-}
-
-/// Whether a browser was started.
-fn show(link: &str) -> bool {
-    let mut command = if cfg!(windows) {
-        let mut command = Command::new("rundll32");
-        command.arg("url.dll,FileProtocolHandler");
-        command
+/// Opens a link; `false` if no browser could be started.
+fn open_browser(link: &str) -> bool {
+    let (program, option) = if cfg!(windows) {
+        ("rundll32", Some("url.dll,FileProtocolHandler"))
     } else if cfg!(target_os = "macos") {
-        Command::new("open")
+        ("open", None)
     } else {
-        Command::new("xdg-open")
+        ("xdg-open", None)
     };
-    command.arg(link).stdin(Stdio::null());
+    let mut command = Command::new(program);
+    command.args(option).arg(link).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().is_ok()
 }

@@ -1,38 +1,40 @@
-//! `anyhook ship`: this machine's journal to a daemon elsewhere.
+//! `anyhook ship`: sends this machine's journal to a central daemon.
 
 use std::path::PathBuf;
 
-use anyhook_daemon::{Ship, ShipError, Shipped};
-use anyhook_run::settings::Settings;
-use anyhook_run::{Engine, http, server, trust};
+use anyhook_daemon::{JournalShipper, ShipError, ShipSummary};
+use anyhook_run::Engine;
+use anyhook_run::config::settings::Settings;
+use anyhook_run::daemon_client;
+use anyhook_run::run::http;
 use anyhook_store::journal::BatchLimit;
 use anyhow::{Context, anyhow, bail};
 use serde_json::json;
 
-use crate::cli::Verdict;
-use crate::commands::log::place;
+use crate::cli::CommandStatus;
+use crate::commands::log::event_log;
 use crate::render::Terminal;
 
-/// Send this machine's record to a central daemon
+/// Send this machine's recorded events to a central daemon
 ///
-/// Sends what has not been sent yet, and remembers how far it came. An event
-/// that is sent twice is kept once.
+/// Sends the events that were not sent yet, and remembers its position. The
+/// daemon keeps an event once, even if it is sent twice.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  ANYHOOK_TOKEN=… anyhook ship --to https://hooks.example.com\n  \
                   anyhook ship --to https://hooks.example.com --token-file ~/.team-token --follow"
 )]
-pub struct Args {
+pub(crate) struct ShipArgs {
     /// The daemon's address
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Go on as events come, until it is ended
+    /// Keep sending events as they arrive, until stopped
     #[arg(long)]
     follow: bool,
-    /// The daemon's token; the variable ANYHOOK_TOKEN when absent
+    /// File with the daemon's token [default: the variable ANYHOOK_TOKEN]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The name of this machine in the record; the host's own when absent
+    /// The name of this machine in the store [default: the host name]
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// Print JSON
@@ -40,28 +42,28 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &ShipArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let engine = Engine::from_env();
     let settings = Settings::load(&engine.dirs).map_err(|why| anyhow!(why))?;
     http::check_address(&args.to, &settings.http.allow_plain).map_err(|why| anyhow!(why))?;
     let token = match &args.token_file {
         Some(path) => Some(
             std::fs::read_to_string(path)
-                .with_context(|| format!("the token in `{}` cannot be read", path.display()))?
+                .with_context(|| format!("could not read the token in `{}`", path.display()))?
                 .trim()
                 .to_owned(),
         ),
-        None => server::token(&engine.dirs, server::is_near(&args.to)),
+        None => daemon_client::token(&engine.dirs, daemon_client::is_local(&args.to)),
     };
     let Some(token) = token else {
-        bail!("the daemon's token is needed: set ANYHOOK_TOKEN, or give `--token-file FILE`");
+        bail!("the daemon's token is missing: set ANYHOOK_TOKEN or pass `--token-file <FILE>`");
     };
-    place::private_folder(&engine.dirs.state)?;
-    // Each target has its own place to go on from.
+    event_log::create_private_folder(&engine.dirs.state)?;
+    // Each daemon has its own position in the journal.
     let to = args.to.trim_end_matches('/');
-    let key = trust::hash(to.as_bytes());
+    let key = anyhook_util::hash::sha256(to.as_bytes());
     let state = format!("ship-{}.json", key.get(..16).unwrap_or(&key));
-    let ship = Ship {
+    let ship = JournalShipper {
         journal: engine.journal.folder().to_owned(),
         state: engine.dirs.state.join(state),
         to: to.to_owned(),
@@ -69,13 +71,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
         machine: args.machine.clone().or_else(host_name),
         batch: BatchLimit::default(),
     };
-    let say = |shipped: &Shipped| {
+    let print = |shipped: &ShipSummary| {
         let events = shipped.events;
         if args.json {
             terminal.line(&json!({"batches": shipped.batches, "events": events}).to_string());
         } else {
             terminal.line(&format!(
-                "Sent {} events: {} new, {} known already, {} not understood.",
+                "Sent {} events: {} new, {} already known, {} rejected.",
                 events.new + events.duplicate + events.refused,
                 events.new,
                 events.duplicate,
@@ -84,20 +86,22 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
         }
     };
     if !args.follow {
-        say(&ship.round()?);
-        return Ok(Verdict::Good);
+        print(&ship.ship_once()?);
+        return Ok(CommandStatus::Success);
     }
     let wait = |pause| {
         std::thread::sleep(pause);
         true
     };
-    let note = |done: &Result<Shipped, ShipError>| match done {
-        Ok(shipped) => say(shipped),
-        Err(error @ ShipError::Away { .. }) => terminal.note(&format!("{error}; trying again")),
+    let report = |done: &Result<ShipSummary, ShipError>| match done {
+        Ok(shipped) => print(shipped),
+        Err(error @ ShipError::Unavailable { .. }) => {
+            terminal.note(&format!("{error}; trying again"));
+        }
         Err(_) => {}
     };
-    ship.follow(wait, note)?;
-    Ok(Verdict::Good)
+    ship.follow(wait, report)?;
+    Ok(CommandStatus::Success)
 }
 
 #[cfg(unix)]
@@ -109,5 +113,5 @@ fn host_name() -> Option<String> {
 
 #[cfg(not(unix))]
 fn host_name() -> Option<String> {
-    std::env::var("COMPUTERNAME").ok()
+    anyhook_util::env::COMPUTERNAME.text()
 }

@@ -1,25 +1,26 @@
-//! `anyhook stats`: counts, denials and durations, by agent and by hook.
+//! `anyhook stats`: counts, denials and durations, by agent, hook and event.
 
 use anyhook_store::{Latency, Stats};
 
-use crate::cli::Verdict;
-use crate::columns::{self, Cell};
-use crate::commands::log::asked::Asked;
-use crate::commands::log::place::Place;
-use crate::commands::log::show::duration;
-use crate::render::Terminal;
+use crate::cli::CommandStatus;
+use crate::commands::log::event_log::EventLog;
+use crate::commands::log::filter_args::FilterArgs;
+use crate::commands::log::format::{NO_EVENTS, duration};
+use crate::render::{Terminal, colour};
+use crate::table::{self, Cell};
 
-const BUCKETS: usize = 60;
+/// Time buckets in the JSON output.
+const BUCKET_COUNT: usize = 60;
 
-/// Show counts, denials and durations, by agent and by hook
+/// Show counts, denials and durations, by agent, hook and event
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook stats --since 7d\n  anyhook stats --agent codex --json"
 )]
-pub struct Args {
+pub(crate) struct StatsArgs {
     #[command(flatten)]
-    asked: Asked,
-    /// So many hooks, the slowest first
+    filter: FilterArgs,
+    /// Maximum number of hooks to show, slowest first
     #[arg(short = 'n', long, default_value_t = 20, value_name = "COUNT")]
     limit: usize,
     /// Print JSON
@@ -27,103 +28,96 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
-    let place = Place::find(args.asked.store.as_deref())?;
-    let stats = place.stats(&args.asked.filter(), BUCKETS)?;
+pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let log = EventLog::open(args.filter.store.as_deref())?;
+    let stats = log.stats(&args.filter.to_filter(), BUCKET_COUNT)?;
     if args.json {
-        terminal.json(&stats)?;
-        return Ok(Verdict::Good);
+        return terminal.json(&stats);
     }
     if stats.events == 0 {
-        terminal.note("No such event is on record.");
-        return Ok(Verdict::Good);
+        terminal.note(NO_EVENTS);
+        return Ok(CommandStatus::Success);
     }
     terminal.line(&format!(
-        "{} events in {} sessions: {} denied, {} asked, {} failures of our own\n",
+        "{} events in {} sessions: {} denied, {} asked, {} anyhook failures\n",
         terminal.bold(&stats.events.to_string()),
         stats.sessions,
         stats.denials,
         stats.asks,
         stats.failures
     ));
-    agents(&stats, terminal);
-    hooks(&stats, args.limit, terminal);
-    events(&stats, terminal);
-    Ok(Verdict::Good)
+    print_agents(&stats, terminal);
+    print_hooks(&stats, args.limit, terminal);
+    print_events(&stats, terminal);
+    Ok(CommandStatus::Success)
 }
 
-fn agents(stats: &Stats, terminal: &Terminal) {
-    let rows: Vec<Vec<Cell>> = stats
-        .by_agent
-        .iter()
-        .map(|agent| {
-            let mut row = vec![
-                Cell::painted("36", &agent.agent),
-                Cell::plain(agent.events.to_string()),
-                denials(agent.denials),
-                Cell::plain(agent.asks.to_string()),
-            ];
-            row.extend(latency(agent.duration_ms));
-            row
-        })
-        .collect();
+fn print_agents(stats: &Stats, terminal: &Terminal) {
     let titles = [
-        "agent", "events", "denied", "asked", "p50", "p95", "p99", "most",
+        "agent", "events", "denied", "asked", "p50", "p95", "p99", "max",
     ];
-    columns::print(terminal, &titles, &rows);
+    let rows = stats.by_agent.iter().map(|agent| {
+        let [p50, p95, p99, max] = latency_cells(agent.duration_ms);
+        [
+            Cell::painted(colour::CYAN, &agent.agent),
+            agent.events.to_string().into(),
+            alarm_cell(colour::RED, agent.denials),
+            agent.asks.to_string().into(),
+            p50,
+            p95,
+            p99,
+            max,
+        ]
+    });
+    table::print(terminal, titles, rows);
 }
 
-fn hooks(stats: &Stats, limit: usize, terminal: &Terminal) {
+fn print_hooks(stats: &Stats, limit: usize, terminal: &Terminal) {
     if stats.by_hook.is_empty() {
         return;
     }
     terminal.line("");
-    let rows: Vec<Vec<Cell>> = stats
-        .by_hook
-        .iter()
-        .take(limit)
-        .map(|hook| {
-            let mut row = vec![
-                Cell::painted("1", &hook.hook),
-                Cell::painted("36", &hook.agent),
-                Cell::plain(hook.runs.to_string()),
-                denials(hook.denials),
-                Cell::painted(
-                    if hook.troubles > 0 { "33" } else { "" },
-                    hook.troubles.to_string(),
-                ),
-            ];
-            row.extend(latency(hook.duration_ms));
-            row.push(Cell::painted("2", &hook.manifest));
-            row
-        })
-        .collect();
     let titles = [
-        "hook", "agent", "runs", "denied", "trouble", "p50", "p95", "p99", "most", "manifest",
+        "hook", "agent", "runs", "denied", "failed", "p50", "p95", "p99", "max", "manifest",
     ];
-    columns::print(terminal, &titles, &rows);
+    let rows = stats.by_hook.iter().take(limit).map(|hook| {
+        let [p50, p95, p99, max] = latency_cells(hook.duration_ms);
+        [
+            Cell::painted(colour::BOLD, &hook.hook),
+            Cell::painted(colour::CYAN, &hook.agent),
+            hook.runs.to_string().into(),
+            alarm_cell(colour::RED, hook.denials),
+            alarm_cell(colour::YELLOW, hook.troubles),
+            p50,
+            p95,
+            p99,
+            max,
+            Cell::painted(colour::DIM, &hook.manifest),
+        ]
+    });
+    table::print(terminal, titles, rows);
 }
 
-fn events(stats: &Stats, terminal: &Terminal) {
+fn print_events(stats: &Stats, terminal: &Terminal) {
     terminal.line("");
-    let rows: Vec<Vec<Cell>> = stats
-        .by_event
-        .iter()
-        .map(|event| {
-            vec![
-                Cell::plain(&event.name),
-                Cell::plain(event.count.to_string()),
-                denials(event.denials),
-            ]
-        })
-        .collect();
-    columns::print(terminal, &["event", "count", "denied"], &rows);
+    let rows = stats.by_event.iter().map(|event| {
+        [
+            (&event.name).into(),
+            event.count.to_string().into(),
+            alarm_cell(colour::RED, event.denials),
+        ]
+    });
+    table::print(terminal, ["event", "count", "denied"], rows);
 }
 
-fn denials(count: i64) -> Cell {
-    Cell::painted(if count > 0 { "31" } else { "" }, count.to_string())
+/// A count that is coloured unless it is zero.
+fn alarm_cell(colour: &'static str, count: i64) -> Cell {
+    Cell::painted(
+        if count > 0 { colour } else { colour::PLAIN },
+        count.to_string(),
+    )
 }
 
-fn latency(latency: Latency) -> [Cell; 4] {
-    [latency.p50, latency.p95, latency.p99, latency.max].map(|ms| Cell::plain(duration(ms)))
+fn latency_cells(latency: Latency) -> [Cell; 4] {
+    [latency.p50, latency.p95, latency.p99, latency.max].map(|ms| duration(ms).into())
 }

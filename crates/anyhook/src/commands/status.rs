@@ -1,23 +1,23 @@
-//! `anyhook status`: where the bridge stands, and when it was last heard of.
+//! `anyhook status`: where anyhook is installed, and when each agent last called it.
 
 use anyhook_codex::map::SOURCE;
-use anyhook_codex::state::Running;
-use anyhook_install::status::{Status, status};
-use anyhow::bail;
+use anyhook_codex::state::RunningBridge;
+use anyhook_install::status::{AgentStatus, agent_statuses};
 use serde_json::Value;
 
-use super::install;
-use crate::cli::Verdict;
+use super::{agents, install};
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
+use crate::table::{self, Cell};
 
-/// Show in which agents the bridge stands, and when it last heard of them
+/// Show which agents have anyhook installed and when each last called it
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  anyhook status\n  anyhook status --agent codex --json")]
-pub struct Args {
-    /// Only this agent; may be given several times [default: all that are here]
+pub(crate) struct StatusArgs {
+    /// Only this agent; repeat for more [default: all agents found]
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// Do not start the agents' programs to ask for their versions
+    /// Do not start the agents' programs to get their versions
     #[arg(long)]
     no_versions: bool,
     /// Print JSON
@@ -25,111 +25,102 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let world = install::world()?;
-    let mut named = Vec::new();
-    for name in &args.agent {
-        let adapter = super::agents::find(name)?;
-        if adapter.spec.pseudo {
-            bail!("`{name}` is a form of hooks, not an agent");
-        }
-        named.push(adapter);
-    }
-    let rows = status(&world, &named, !args.no_versions);
-    let bridges = anyhook_codex::state::running(&world.dirs.state);
+    let named = agents::find_clients(&args.agent)?;
+    let statuses = agent_statuses(&world, &named, !args.no_versions);
+    let app_servers = anyhook_codex::state::running_bridges(&world.dirs.state);
     if args.json {
-        terminal.json(&with_bridges(&rows, &bridges)?)?;
-        return Ok(Verdict::Good);
+        return terminal.json(&with_app_servers(&statuses, &app_servers)?);
     }
-    if rows.is_empty() && bridges.is_empty() {
-        terminal.line("No agent was found here, and the bridge stands in no file of one.");
-        return Ok(Verdict::Good);
+    if statuses.is_empty() && app_servers.is_empty() {
+        terminal.line("No agent found, and anyhook is not installed in any agent's config.");
+        return Ok(CommandStatus::Success);
     }
-    let table: Vec<Vec<String>> = rows.iter().flat_map(lines).collect();
-    terminal.table(
-        &[
-            "agent",
-            "scope",
-            "installed",
-            "events",
-            "trusted",
-            "version",
-            "last event",
-        ],
-        &table,
-    );
-    if !bridges.is_empty() {
+    let titles = [
+        "agent",
+        "scope",
+        "installed",
+        "events",
+        "trusted",
+        "version",
+        "last event",
+    ];
+    table::print_unwrapped(terminal, titles, statuses.iter().flat_map(rows));
+    for status in &statuses {
+        let mut scopes = status.scopes.iter();
+        if scopes.any(|scope| scope.installed && !scope.read_here) {
+            terminal.note(&format!(
+                "{} reads the project's config only in the folder that it is started in: started here it runs no hook of it. Start it in {}, or run `anyhook install --scope user`.",
+                status.name,
+                world.root.display()
+            ));
+        }
+    }
+    if !app_servers.is_empty() {
         terminal.line("");
-        let rows: Vec<Vec<String>> = bridges
-            .iter()
-            .map(|bridge| {
-                let server = bridge
-                    .server
-                    .clone()
-                    .unwrap_or_else(|| "not connected".to_owned());
-                vec![
-                    bridge.url.clone(),
-                    server,
-                    bridge.pid.to_string(),
-                    bridge.since.clone(),
-                ]
-            })
-            .collect();
-        terminal.table(&["app server", "is", "pid", "since"], &rows);
+        let rows = app_servers.iter().map(|bridge| {
+            let server = bridge.server.as_deref();
+            [
+                (&bridge.url).into(),
+                server.unwrap_or("not connected").into(),
+                bridge.pid.to_string().into(),
+                (&bridge.since).into(),
+            ]
+        });
+        table::print_unwrapped(terminal, ["app server", "is", "pid", "since"], rows);
     }
-    Ok(Verdict::Good)
+    Ok(CommandStatus::Success)
 }
 
-/// The agents, with the app servers that a bridge of theirs is attached to.
-fn with_bridges(rows: &[Status], bridges: &[Running]) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(rows)?;
+/// The agents, with the app servers that `anyhook codex` is connected to.
+fn with_app_servers(
+    statuses: &[AgentStatus],
+    app_servers: &[RunningBridge],
+) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(statuses)?;
     let row = value.as_array_mut().and_then(|rows| {
         rows.iter_mut()
             .find(|row| row.get("agent").and_then(Value::as_str) == Some(SOURCE))
     });
-    if let (Some(Value::Object(row)), false) = (row, bridges.is_empty()) {
-        row.insert("app_servers".to_owned(), serde_json::to_value(bridges)?);
+    if let (Some(Value::Object(row)), false) = (row, app_servers.is_empty()) {
+        row.insert("app_servers".to_owned(), serde_json::to_value(app_servers)?);
     }
     Ok(value)
 }
 
-/// One line per scope; what is the agent's stands on the first.
-fn lines(row: &Status) -> Vec<Vec<String>> {
-    let version = match (&row.version, row.coverage) {
+/// One row per scope; only the first repeats what applies to the whole agent.
+fn rows(status: &AgentStatus) -> Vec<[Cell; 7]> {
+    let version = match (&status.version, status.coverage) {
         (None, _) => "-".to_owned(),
         (Some(version), "same" | "unknown") => version.clone(),
-        (Some(version), than) => format!("{version} ({than} than our facts: {})", row.facts),
+        (Some(version), than) => {
+            format!("{version} ({than} than the checked {})", status.facts)
+        }
     };
-    let last = row.last.as_ref().map_or("-".to_owned(), |seen| {
+    let last = status.last.as_ref().map_or("-".to_owned(), |seen| {
         format!("{} {}", seen.time, seen.event)
     });
-    let mut lines: Vec<Vec<String>> = Vec::new();
-    for scope in &row.scopes {
-        let is_first = lines.is_empty();
-        let (events, trusted) = if scope.installed {
-            (
-                format!("{}/{}", scope.events.len(), scope.possible),
-                scope.trusted.to_owned(),
-            )
-        } else {
-            ("-".to_owned(), "-".to_owned())
-        };
-        let own = |text: &String| {
-            if is_first {
-                text.clone()
-            } else {
-                String::new()
-            }
-        };
-        lines.push(vec![
-            own(&row.agent),
-            scope.scope.to_owned(),
-            if scope.installed { "yes" } else { "no" }.to_owned(),
-            events,
-            trusted,
-            own(&version),
-            own(&last),
-        ]);
-    }
-    lines
+    let scopes = status.scopes.iter().enumerate();
+    scopes
+        .map(|(n, scope)| {
+            let first = |text: &str| Cell::from(if n == 0 { text } else { "" });
+            let installed = scope.installed;
+            let events = format!("{}/{}", scope.events.len(), scope.possible);
+            [
+                first(&status.agent),
+                scope.scope.into(),
+                match (installed, scope.read_here) {
+                    (true, true) => "yes",
+                    (true, false) => "not read here",
+                    (false, _) => "no",
+                }
+                .into(),
+                if installed { &events } else { "-" }.into(),
+                if installed { scope.trusted } else { "-" }.into(),
+                first(&version),
+                first(&last),
+            ]
+        })
+        .collect()
 }

@@ -1,101 +1,104 @@
-//! `anyhook trust` and `untrust`: consent to what a project would run.
+//! `anyhook trust` and `untrust`: approval of what a project would run.
 //!
-//! What is shown is what consent covers: every command, the files that it
-//! names with their hashes, and what the hooks need. A manifest is somebody
-//! else's text, so control characters in it are made visible.
+//! The listing shows exactly what the approval covers: every command, the files
+//! that it names with their hashes, and the capabilities that the hooks need. A
+//! manifest is untrusted text, so its control characters are escaped.
 
 use std::fs;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhook_model::capability::Inferred;
+use anyhook_model::capability::InferredCapability;
 use anyhook_model::hook::SPEC;
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Handler, Hook, Manifest, Matcher, Scope, infer_capabilities};
-use anyhook_run::discover::{Dirs, PROJECT_FOLDER, discover};
-use anyhook_run::trust::{Distrust, Project, TrustStatus, TrustStore, TrustedFile, hash};
+use anyhook_run::config::discover::{
+    ConfigSource, Dirs, MANIFEST_NAMES, PROJECT_FOLDER, canonical_path, discover,
+};
+use anyhook_run::config::trust::{Consent, Distrust, ProjectManifest, TrustStore, TrustedFile};
+use anyhook_util::hash::sha256;
+use anyhook_util::shell;
 use anyhow::{Context, anyhow, bail};
 use openhook::discovery::{Discovery, FILE_NAME as OPENHOOK};
 use serde::Serialize;
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 
-use crate::cli::Verdict;
-use crate::render::{Terminal, visible};
+use crate::cli::CommandStatus;
+use crate::render::{Terminal, counted, visible};
 
-/// Let the hooks of a project run, after you have read what they are
+/// Leading characters of a hash in the listing.
+const SHOWN_HASH_CHARS: usize = 16;
+
+/// Review the hooks of a project and allow them to run
 ///
-/// Consent is by content: when the manifest or a script that it names changes,
-/// its hooks stop until you have looked again. Where nobody can look, as in
-/// CI, the variable ANYHOOK_TRUST=all trusts every manifest for one process.
+/// Trust is tied to content: if the manifest or a script that it names changes,
+/// the hooks stop running until you review them again. It counts in every git
+/// worktree of the repository that has the same content. Where no one can review
+/// them, as in CI, ANYHOOK_TRUST=all trusts every manifest for one process.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  anyhook trust\n  anyhook trust --yes path/to/project\n  anyhook trust --json"
+    after_help = "Examples:\n  anyhook trust\n  anyhook trust --yes path/to/project\n  \
+                        anyhook trust --json\n  anyhook trust --list"
 )]
-pub struct Args {
-    /// The project, or one of its manifests; the current folder when absent
+pub(crate) struct TrustArgs {
+    /// The project or one of its manifests [default: the current folder]
     path: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON; records only with --yes
+    /// Print JSON; trusts nothing without --yes
     #[arg(long)]
     json: bool,
+    /// List everything that is trusted, and what has changed since
+    #[arg(long, conflicts_with_all = ["path", "yes"])]
+    list: bool,
 }
 
-/// Take consent back: the hooks of a project do not run any more
+impl TrustArgs {
+    /// Whether it may record trust without asking.
+    pub(crate) fn records_trust(&self) -> bool {
+        self.yes
+    }
+}
+
+/// Withdraw trust: the hooks of a project no longer run
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  anyhook untrust\n  anyhook untrust path/to/project")]
-pub struct UntrustArgs {
-    /// The project, or one of its manifests; the current folder when absent
+pub(crate) struct UntrustArgs {
+    /// The project or one of its manifests [default: the current folder]
     path: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A file of a project that makes programs run.
-struct Subject {
-    path: PathBuf,
-    root: PathBuf,
-    text: String,
-    manifest: Manifest,
-}
-
-impl Subject {
-    fn project(&self) -> Project<'_> {
-        Project {
-            path: &self.path,
-            root: &self.root,
-            text: &self.text,
-            manifest: &self.manifest,
-        }
-    }
-}
-
+/// A project file that runs programs, and what trusting it would allow.
 #[derive(Serialize)]
-struct Report {
-    /// Everything here may run now.
-    trusted: bool,
-    manifests: Vec<Listed>,
-}
-
-#[derive(Serialize)]
-struct Listed {
+struct TrustCandidate {
     path: PathBuf,
     sha256: String,
     trusted: bool,
+    /// The manifest in another worktree of the repository that was trusted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trusted_by: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
-    hooks: Vec<Listing>,
-    /// What restricts them.
+    hooks: Vec<ListedHook>,
+    /// The project's policy, which restricts the hooks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<ListedFile>,
+    policy: Option<HashedFile>,
     #[serde(skip)]
-    changed: Vec<PathBuf>,
+    distrust: Option<Distrust>,
+    #[serde(skip)]
+    root: PathBuf,
+    #[serde(skip)]
+    text: String,
+    #[serde(skip)]
+    manifest: Manifest,
 }
 
 #[derive(Serialize)]
-struct Listing {
+struct ListedHook {
     hook: String,
     event: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,152 +110,267 @@ struct Listing {
     cwd: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     env: Vec<String>,
-    files: Vec<ListedFile>,
+    /// Headers of an http hook, as they are written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<String>,
+    /// Variables whose values an http hook may send.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    allowed_env_vars: Vec<String>,
+    files: Vec<HashedFile>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uncovered: Vec<String>,
-    capabilities: Vec<Inferred>,
+    capabilities: Vec<InferredCapability>,
 }
 
 #[derive(Serialize)]
-struct ListedFile {
+struct HashedFile {
     path: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &TrustArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let dirs = Dirs::from_env();
     let store = TrustStore::new(&dirs.state);
-    let place = Place::of(args.path.as_deref())?;
-    let subjects = place.subjects(&dirs)?;
-    let mut listed: Vec<Listed> = subjects
-        .iter()
-        .map(|subject| list(&store, subject))
-        .collect();
+    if args.list {
+        return list(&store, args.json, terminal);
+    }
+    let target = TrustTarget::new(args.path.as_deref())?;
+    let mut candidates = target.candidates(&dirs, &store)?;
     if !args.json {
-        for (subject, listed) in subjects.iter().zip(&listed) {
-            show(subject, listed, terminal);
+        for candidate in &candidates {
+            candidate.print(terminal);
         }
     }
-    let is_known = listed.iter().all(|listed| listed.trusted);
-    if !is_known && (args.yes || (!args.json && asked(terminal))) {
-        for (subject, listed) in subjects.iter().zip(&mut listed) {
-            consent(&store, subject, listed)?;
+    let is_trusted = |candidates: &[TrustCandidate]| candidates.iter().all(|one| one.trusted);
+    let was_trusted = is_trusted(&candidates);
+    let asks = !args.json && io::stdin().is_terminal();
+    if !was_trusted && (args.yes || (asks && terminal.confirm("Trust these hooks?", false))) {
+        for candidate in &mut candidates {
+            candidate.trust(&store)?;
+        }
+    } else if was_trusted {
+        for candidate in &candidates {
+            let completed = store.complete(&candidate.project());
+            completed.with_context(|| format!("could not update {}", store_entry(candidate)))?;
         }
     }
-    let trusted = listed.iter().all(|listed| listed.trusted);
+    let trusted = is_trusted(&candidates);
     if args.json {
-        terminal.json(&Report {
-            trusted,
-            manifests: listed,
-        })?;
-    } else if is_known {
-        terminal.line("Trusted already, and unchanged since: there is nothing to do.");
+        terminal.json(&json!({"trusted": trusted, "manifests": candidates}))?;
+    } else if was_trusted {
+        terminal.line("Trusted already and unchanged since; nothing to do.");
     } else if trusted {
-        terminal.line("Trusted. Take it back with `anyhook untrust`.");
+        terminal.line("Trusted. `anyhook untrust` reverses this.");
     } else {
-        terminal
-            .note("Not trusted: none of this runs. Once you have read it: `anyhook trust --yes`");
+        terminal.note(
+            "Not trusted: none of these hooks run. After reviewing them, run `anyhook trust --yes`",
+        );
     }
-    Ok(if trusted {
-        Verdict::Good
-    } else {
-        Verdict::Findings
-    })
+    Ok(CommandStatus::success_if(trusted))
 }
 
-pub fn untrust(args: &UntrustArgs, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn untrust(args: &UntrustArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let dirs = Dirs::from_env();
     let store = TrustStore::new(&dirs.state);
-    let place = Place::of(args.path.as_deref())?;
-    let root = discover(&dirs, &place.folder).root;
+    let target = TrustTarget::new(args.path.as_deref())?;
+    let found = discover(&dirs, &target.folder);
     let mut removed = Vec::new();
-    // The files may be gone: what counts is what was recorded.
-    for consent in store.all() {
-        let path = consent.manifest;
-        let project = project_of(&path);
-        let is_meant = match &place.file {
-            Some(file) => *file == path,
-            None => place.folder.starts_with(&project) && project.starts_with(&root),
-        };
-        if is_meant
-            && store
-                .remove(&path)
-                .with_context(|| format!("consent to {} cannot be removed", path.display()))?
-        {
+    // The files may be gone and the records damaged, so every place is tried.
+    for path in target.possible_manifests(&found.root) {
+        let was_trusted = store.remove(&path);
+        if was_trusted.with_context(|| format!("could not withdraw trust in {}", path.display()))? {
             removed.push(path);
         }
     }
+    let is_selected = |path: &Path| target.file.as_deref().is_none_or(|file| file == path);
+    let covered = found.manifests.iter().filter_map(|source| {
+        let is_candidate = source.scope == Scope::Project && is_selected(&source.path);
+        store
+            .covered_by(&source.path, &source.root, &source.text)
+            .filter(|_| is_candidate)
+    });
+    let covered: Vec<PathBuf> = covered.collect();
     if args.json {
-        terminal.json(&serde_json::json!({ "removed": removed }))?;
-    } else if removed.is_empty() {
+        return terminal.json(&json!({ "removed": removed, "still_trusted_by": covered }));
+    }
+    if removed.is_empty() && covered.is_empty() {
         terminal.line("Nothing here was trusted.");
     }
-    if !args.json {
-        for path in &removed {
-            terminal.line(&format!(
-                "{}: its hooks do not run any more",
-                path.display()
-            ));
-        }
+    for path in &covered {
+        let quoted = shell::quote_if_needed(&path.to_string_lossy());
+        terminal.line(&format!(
+            "This worktree has the hooks that are trusted for its repository in {}: `anyhook untrust {quoted}` \
+             withdraws that, here and there",
+            path.display()
+        ));
     }
-    Ok(Verdict::Good)
+    for path in &removed {
+        terminal.line(&format!("{}: its hooks no longer run", path.display()));
+    }
+    Ok(CommandStatus::Success)
 }
 
-/// What the user has pointed at.
-struct Place {
+/// A consent, and whether it still holds.
+#[derive(Serialize)]
+struct ListedConsent {
+    manifest: PathBuf,
+    time: String,
+    /// It also counts in other worktrees of the repository with this git directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repository: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+}
+
+impl ListedConsent {
+    fn new(store: &TrustStore, consent: Consent) -> Self {
+        Self {
+            why_not: current_problem(store, &consent.manifest),
+            manifest: consent.manifest,
+            time: consent.time,
+            repository: consent.repository.map(|repository| repository.common_dir),
+        }
+    }
+}
+
+/// Everything that is trusted.
+fn list(store: &TrustStore, json: bool, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let consents = store.all().into_iter();
+    let all: Vec<ListedConsent> = consents.map(|one| ListedConsent::new(store, one)).collect();
+    let damaged = store.damaged();
+    let status = CommandStatus::success_if(damaged.is_empty());
+    if json {
+        terminal.json(&json!({ "trusted": all, "damaged": damaged }))?;
+        return Ok(status);
+    }
+    if all.is_empty() && damaged.is_empty() {
+        terminal.line("Nothing is trusted.");
+    }
+    for one in &all {
+        let path = visible(&one.manifest.to_string_lossy());
+        terminal.line(&format!("{}  since {}", terminal.bold(&path), one.time));
+        if let Some(repository) = &one.repository {
+            let shown = visible(&repository.to_string_lossy());
+            terminal.line(&format!(
+                "    in every worktree of {shown} with the same content"
+            ));
+        }
+        if let Some(why) = &one.why_not {
+            terminal.line(&format!("    its hooks do not all run: {}", visible(why)));
+        }
+    }
+    for record in &damaged {
+        terminal.note(&format!(
+            "this record of trust cannot be read: {}",
+            visible(record)
+        ));
+    }
+    Ok(status)
+}
+
+/// Why a trusted manifest does not run as it was trusted.
+fn current_problem(store: &TrustStore, path: &Path) -> Option<String> {
+    let Ok(text) = fs::read_to_string(path) else {
+        return Some("it is gone, or cannot be read".to_owned());
+    };
+    let root = project_folder(path);
+    if path.file_name().is_some_and(|name| name == OPENHOOK) {
+        let candidate = discovery_candidate(store, root);
+        return candidate.map_or_else(|error| Some(error.to_string()), |one| one.why_not);
+    }
+    let manifest = match parse_manifest(path, &text) {
+        Ok(manifest) => manifest,
+        Err(error) => return Some(error.to_string()),
+    };
+    let project = ProjectManifest {
+        path,
+        root: &root,
+        text: &text,
+        manifest: &manifest,
+    };
+    store.check(&project).err().map(|why| why.to_string())
+}
+
+fn store_entry(candidate: &TrustCandidate) -> String {
+    format!("the record of trust in {}", candidate.path.display())
+}
+
+/// `NAME=value`, for each member of an object.
+fn assignments(members: &Map<String, Value>, sign: &str) -> Vec<String> {
+    let members = members.iter().map(|(name, value)| match value {
+        Value::String(text) => format!("{name}{sign}{text}"),
+        value => format!("{name}{sign}{value}"),
+    });
+    members.collect()
+}
+
+/// The folder or file given on the command line.
+struct TrustTarget {
     folder: PathBuf,
     file: Option<PathBuf>,
 }
 
-impl Place {
-    fn of(path: Option<&Path>) -> anyhow::Result<Self> {
+impl TrustTarget {
+    fn new(path: Option<&Path>) -> anyhow::Result<Self> {
         let path = path.unwrap_or(Path::new("."));
         if let Ok(folder) = fs::canonicalize(path)
             && folder.is_dir()
         {
             return Ok(Self { folder, file: None });
         }
-        // The file itself may be gone; its folder is known by its real name.
+        // The file may be deleted already, with its folder.
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
-        let folder = fs::canonicalize(parent.unwrap_or(Path::new(".")))
-            .with_context(|| format!("{} is neither a file nor a folder", path.display()))?;
-        let name = path
-            .file_name()
-            .ok_or_else(|| anyhow!("{} is neither a file nor a folder", path.display()))?;
-        let file = folder.join(name);
+        let neither = || format!("{} is neither a file nor a folder", path.display());
+        let name = path.file_name().with_context(neither)?;
+        let parent = std::path::absolute(parent.unwrap_or(Path::new("."))).with_context(neither)?;
+        let file = canonical_path(&parent).0.join(name);
         Ok(Self {
-            folder: project_of(&file),
+            folder: project_folder(&file),
             file: Some(file),
         })
     }
 
-    /// The files of this place that consent is for; at least one.
-    fn subjects(&self, dirs: &Dirs) -> anyhow::Result<Vec<Subject>> {
+    /// Where the manifests that it stands for may be, or have been.
+    fn possible_manifests(&self, root: &Path) -> Vec<PathBuf> {
+        if let Some(file) = &self.file {
+            return vec![file.clone()];
+        }
+        let projects = self
+            .folder
+            .ancestors()
+            .take_while(|folder| folder.starts_with(root));
+        let names = |folder: &Path| {
+            let inside = folder.join(PROJECT_FOLDER);
+            let manifests = MANIFEST_NAMES.map(|name| inside.join(name));
+            manifests.into_iter().chain([folder.join(OPENHOOK)])
+        };
+        projects
+            .flat_map(|folder| names(folder).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The files that can be trusted here; at least one.
+    fn candidates(&self, dirs: &Dirs, store: &TrustStore) -> anyhow::Result<Vec<TrustCandidate>> {
         let found = discover(dirs, &self.folder);
-        let is_meant = |path: &Path| self.file.as_deref().is_none_or(|file| file == path);
-        let mut subjects = Vec::new();
+        let is_selected = |path: &Path| self.file.as_deref().is_none_or(|file| file == path);
+        let mut candidates = Vec::new();
         for source in found.manifests {
-            if source.scope == Scope::Project && is_meant(&source.path) {
-                subjects.push(Subject {
-                    manifest: parsed(&source.path, &source.text)?,
-                    path: source.path,
-                    root: source.root,
-                    text: source.text,
-                });
+            if source.scope == Scope::Project && is_selected(&source.path) {
+                let manifest = parse_manifest(&source.path, &source.text)?;
+                candidates.push(TrustCandidate::new(store, source, manifest));
             }
         }
-        for trouble in found.troubles {
-            if trouble.scope == Scope::Project && is_meant(&trouble.path) {
+        for trouble in found.problems {
+            if trouble.scope == Scope::Project && is_selected(&trouble.path) {
                 bail!("{}: {}", trouble.path.display(), trouble.message);
             }
         }
-        if let Some(subject) = discovery_file(&self.folder, dirs.home.as_deref())?
-            && is_meant(&subject.path)
-        {
-            subjects.push(subject);
+        if let Some(root) = found.openhook.filter(|root| root.join(OPENHOOK).is_file()) {
+            let candidate = discovery_candidate(store, root)?;
+            candidates.extend(Some(candidate).filter(|one| is_selected(&one.path)));
         }
-        if subjects.is_empty() {
+        if candidates.is_empty() {
             match &self.file {
                 Some(file) => bail!(
                     "{} is not a manifest of a project: those are `.anyhook/hooks.yaml`, \
@@ -260,18 +378,18 @@ impl Place {
                     file.display()
                 ),
                 None => bail!(
-                    "there is nothing to trust: no `.anyhook/hooks.yaml` and no `{OPENHOOK}` \
+                    "nothing to trust: found no `.anyhook/hooks.yaml` and no `{OPENHOOK}` \
                      from {} up to the root of the repository",
                     self.folder.display()
                 ),
             }
         }
-        Ok(subjects)
+        Ok(candidates)
     }
 }
 
-/// The folder of the project whose manifest this is.
-fn project_of(manifest: &Path) -> PathBuf {
+/// The folder of the project that a manifest belongs to.
+fn project_folder(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().unwrap_or(manifest);
     let project = match folder.file_name() {
         Some(name) if name == PROJECT_FOLDER => folder.parent(),
@@ -280,236 +398,236 @@ fn project_of(manifest: &Path) -> PathBuf {
     project.unwrap_or(folder).to_owned()
 }
 
-fn parsed(path: &Path, text: &str) -> anyhow::Result<Manifest> {
+fn parse_manifest(path: &Path, text: &str) -> anyhow::Result<Manifest> {
     let format = Format::from_path(&path.to_string_lossy()).unwrap_or(Format::Yaml);
     let (manifest, _) = parse::manifest(text, format, &Vocabulary::default());
-    manifest.ok_or_else(|| {
-        let shown = path.display();
-        anyhow!("{shown} has mistakes, and none of it runs; see `anyhook validate {shown}`")
-    })
+    manifest.ok_or_else(|| invalid(path))
 }
 
-/// The nearest `.openhook.json`, its commands as hooks.
-fn discovery_file(folder: &Path, home: Option<&Path>) -> anyhow::Result<Option<Subject>> {
-    for root in folder.ancestors() {
-        let path = root.join(OPENHOOK);
-        if path.is_file() {
-            let shown = path.display();
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("{shown} cannot be read"))?;
-            let discovery = Discovery::read(&text).discovery.ok_or_else(|| {
-                anyhow!("{shown} has mistakes, and none of it runs; see `anyhook validate {shown}`")
-            })?;
-            return Ok(Some(Subject {
-                manifest: as_manifest(&discovery),
-                root: root.to_owned(),
-                path,
-                text,
-            }));
-        }
-        if root.join(".git").exists() || Some(root) == home {
-            break;
-        }
-    }
-    Ok(None)
+fn invalid(path: &Path) -> anyhow::Error {
+    let shown = path.display();
+    anyhow!("{shown} is invalid, so none of its hooks run; see `anyhook validate {shown}`")
 }
 
-fn as_manifest(discovery: &Discovery) -> Manifest {
+/// An `.openhook.json`, its commands as hooks.
+fn discovery_candidate(store: &TrustStore, root: PathBuf) -> anyhow::Result<TrustCandidate> {
+    let path = root.join(OPENHOOK);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+    let discovery = Discovery::parse(&text).discovery;
+    let discovery = discovery.ok_or_else(|| invalid(&path))?;
     let hooks = discovery.hooks.iter().map(|subscriber| Hook {
-        name: None,
         event: subscriber.events.join(", "),
-        matcher: None,
         handler: Handler {
             command: Some(subscriber.command.clone()),
             is_async: subscriber.is_async,
             timeout: subscriber.timeout,
             ..Handler::default()
         },
-        blocking: false,
-        degradation: Map::default(),
-        capabilities: Vec::new(),
-        provider_data: Map::default(),
-        extra: Map::default(),
+        ..Hook::default()
     });
-    Manifest {
+    let manifest = Manifest {
         spec: SPEC.to_owned(),
         hooks: hooks.collect(),
         extra: Map::default(),
-    }
+    };
+    let source = ConfigSource::of_project(path, root, text);
+    Ok(TrustCandidate::new(store, source, manifest))
 }
 
-fn list(store: &TrustStore, subject: &Subject) -> Listed {
-    let project = subject.project();
-    let (why_not, changed) = match store.status(&project) {
-        TrustStatus::Trusted => (None, Vec::new()),
-        TrustStatus::Untrusted(Distrust::Changed(files)) => {
-            (Some(Distrust::Changed(files.clone()).to_string()), files)
-        }
-        TrustStatus::Untrusted(why) => (Some(why.to_string()), Vec::new()),
-    };
-    let would_run = project.listing().into_iter().zip(&subject.manifest.hooks);
-    let hooks = would_run
-        .map(|(line, hook)| {
-            let contents: Vec<Option<Vec<u8>>> =
-                line.files.iter().map(|path| fs::read(path).ok()).collect();
-            let texts: Vec<u8> = contents.iter().flatten().flatten().copied().collect();
-            let script = String::from_utf8_lossy(&texts);
-            let files = line.files.into_iter().zip(contents);
-            Listing {
-                hook: line.hook,
-                event: line.event,
-                matcher: hook.matcher.clone(),
-                blocking: line.blocking,
-                handler: line.handler,
-                runs: line.runs,
-                cwd: hook.handler.cwd.clone(),
-                env: hook
-                    .handler
-                    .env
+impl TrustCandidate {
+    fn new(store: &TrustStore, source: ConfigSource, manifest: Manifest) -> Self {
+        let ConfigSource {
+            path, root, text, ..
+        } = source;
+        let project = ProjectManifest {
+            path: &path,
+            root: &root,
+            text: &text,
+            manifest: &manifest,
+        };
+        let (consent, distrust) = match store.check(&project) {
+            Ok(consent) => (Some(consent), None),
+            Err(why) => (None, Some(why)),
+        };
+        let commands = project.listing().into_iter().zip(&manifest.hooks);
+        let hooks = commands
+            .map(|(command, hook)| {
+                let contents: Vec<Option<Vec<u8>>> = command
+                    .files
                     .iter()
-                    .map(|(name, value)| {
-                        let text = value
-                            .as_str()
-                            .map_or_else(|| value.to_string(), str::to_owned);
-                        format!("{name}={text}")
-                    })
-                    .collect(),
-                files: files
-                    .map(|(path, bytes)| ListedFile {
-                        path,
-                        sha256: bytes.map(|bytes| hash(&bytes)),
-                    })
-                    .collect(),
-                uncovered: line.uncovered,
-                capabilities: infer_capabilities(hook, Some(&script)),
-            }
-        })
-        .collect();
-    Listed {
-        path: subject.path.clone(),
-        sha256: hash(subject.text.as_bytes()),
-        trusted: why_not.is_none(),
-        why_not,
-        hooks,
-        policy: project.policy().map(|path| ListedFile {
-            sha256: fs::read(&path).ok().map(|bytes| hash(&bytes)),
+                    .map(|path| fs::read(path).ok())
+                    .collect();
+                let script: Vec<u8> = contents.iter().flatten().flatten().copied().collect();
+                let script = String::from_utf8_lossy(&script);
+                let files = command.files.into_iter().zip(contents);
+                ListedHook {
+                    hook: command.hook,
+                    event: command.event,
+                    matcher: hook.matcher.clone(),
+                    blocking: command.blocking,
+                    handler: command.handler,
+                    runs: command.runs,
+                    cwd: hook.handler.cwd.clone(),
+                    env: assignments(&hook.handler.env, "="),
+                    headers: assignments(&hook.handler.headers, ": "),
+                    allowed_env_vars: hook.handler.allowed_env_vars.clone(),
+                    files: files
+                        .map(|(path, bytes)| HashedFile {
+                            path,
+                            sha256: bytes.map(|bytes| sha256(&bytes)),
+                        })
+                        .collect(),
+                    uncovered: command.uncovered,
+                    capabilities: infer_capabilities(hook, Some(&script)),
+                }
+            })
+            .collect();
+        Self {
+            sha256: sha256(text.as_bytes()),
+            trusted: distrust.is_none(),
+            trusted_by: consent.and_then(|consent| consent.given_to),
+            why_not: distrust.as_ref().map(ToString::to_string),
+            hooks,
+            policy: project.policy().map(|path| HashedFile {
+                sha256: fs::read(&path).ok().map(|bytes| sha256(&bytes)),
+                path,
+            }),
+            distrust,
             path,
-        }),
-        changed,
+            root,
+            text,
+            manifest,
+        }
     }
-}
 
-fn show(subject: &Subject, listed: &Listed, terminal: &Terminal) {
-    let count = listed.hooks.len();
-    let plural = if count == 1 { "" } else { "s" };
-    terminal.line(&format!(
-        "{} would run {count} hook{plural} with your rights:\n",
-        terminal.bold(&visible(&subject.path.to_string_lossy()))
-    ));
-    for hook in &listed.hooks {
-        show_hook(subject, hook, &listed.changed, terminal);
-    }
-    if let Some(policy) = &listed.policy {
-        let file = shown(subject, policy, &listed.changed);
-        terminal.line(&format!("  restricted by {}\n", visible(&file)));
-    }
-    let why = visible(listed.why_not.as_deref().unwrap_or_default());
-    if !listed.changed.is_empty() {
+    fn print(&self, terminal: &Terminal) {
         terminal.line(&format!(
-            "It has {why}.\nLook at what is different before you trust it again.\n"
+            "{} would run {} with your permissions:\n",
+            terminal.bold(&visible(&self.path.to_string_lossy())),
+            counted(self.hooks.len(), "hook")
         ));
-    } else if !listed.trusted {
-        terminal.line(&format!(
-            "It is {why}. Hooks are programs: whoever wrote them can do all that you can.\n"
-        ));
+        for hook in &self.hooks {
+            self.print_hook(hook, terminal);
+        }
+        if let Some(policy) = &self.policy {
+            let file = visible(&self.shown(policy));
+            terminal.line(&format!("  restricted by {file}\n"));
+        }
+        if self.hooks.iter().any(|hook| !hook.files.is_empty()) {
+            terminal.line(
+                "Trust covers the files above, and not what they load in turn: sourced files, modules, \
+                 other programs.\n",
+            );
+        }
+        if let Some(other) = &self.trusted_by {
+            terminal.line(&format!(
+                "It is the same as {}, which is trusted for this repository.\n",
+                visible(&other.to_string_lossy())
+            ));
+        }
+        let why = visible(self.why_not.as_deref().unwrap_or_default());
+        match &self.distrust {
+            None => {}
+            Some(Distrust::Changed(_)) => terminal.line(&format!(
+                "It has {why}.\nReview the differences before you trust it again.\n"
+            )),
+            Some(Distrust::Never | Distrust::OtherTree(_)) => terminal.line(&format!(
+                "It is {why}. Hooks are programs: their author can do everything that you can.\n"
+            )),
+            Some(_) => terminal.line(&format!("It is not trusted: {why}.\n")),
+        }
     }
-}
 
-fn show_hook(subject: &Subject, hook: &Listing, changed: &[PathBuf], terminal: &Terminal) {
-    let mut when = format!("at {}", hook.event);
-    if let Some(matcher) = &hook.matcher {
-        let matcher = serde_json::to_string(matcher).unwrap_or_default();
-        when = format!("{when} on {}", matcher.trim_matches('"'));
+    fn print_hook(&self, hook: &ListedHook, terminal: &Terminal) {
+        let mut when = format!("at {}", hook.event);
+        if let Some(matcher) = &hook.matcher {
+            let matcher = serde_json::to_string(matcher).unwrap_or_default();
+            when = format!("{when} on {}", matcher.trim_matches('"'));
+        }
+        if hook.blocking {
+            when.push_str(", may block");
+        }
+        let name = terminal.bold(&visible(&hook.hook));
+        terminal.line(&format!("  {name}  {}", visible(&when)));
+        let row = |label: &str, text: &str| {
+            terminal.line(&format!("      {label:<7} {}", visible(text)));
+        };
+        let verb = match hook.handler {
+            "command" => "runs",
+            other => other,
+        };
+        for command in &hook.runs {
+            row(verb, command);
+        }
+        if let Some(cwd) = &hook.cwd {
+            row("in", cwd);
+        }
+        for variable in &hook.env {
+            row("with", variable);
+        }
+        for header in &hook.headers {
+            row("header", header);
+        }
+        for variable in &hook.allowed_env_vars {
+            row(
+                "sends",
+                &format!("the value of ${variable}, where a header names it"),
+            );
+        }
+        for file in &hook.files {
+            row("file", &self.shown(file));
+        }
+        for what in &hook.uncovered {
+            let warning = format!("trust cannot cover {what}: this can change unnoticed");
+            row("WARNING", &warning);
+        }
+        for needed in &hook.capabilities {
+            let guess = if needed.certain { "" } else { ", a guess" };
+            let needs = format!("{} ({}{guess})", needed.capability, needed.why);
+            row("needs", &needs);
+        }
+        terminal.line("");
     }
-    if hook.blocking {
-        when.push_str(", may block");
-    }
-    let name = terminal.bold(&visible(&hook.hook));
-    terminal.line(&format!("  {name}  {}", visible(&when)));
-    let row = |label: &str, text: &str| {
-        terminal.line(&format!("      {label:<7} {}", visible(text)));
-    };
-    let verb = match hook.handler {
-        "command" => "runs",
-        other => other,
-    };
-    for command in &hook.runs {
-        row(verb, command);
-    }
-    if let Some(cwd) = &hook.cwd {
-        row("in", cwd);
-    }
-    for variable in &hook.env {
-        row("with", variable);
-    }
-    for file in &hook.files {
-        row("file", &shown(subject, file, changed));
-    }
-    for word in &hook.uncovered {
-        row(
-            "CAREFUL",
-            &format!("`{word}` names files that consent cannot cover: they may change unseen"),
-        );
-    }
-    for needed in &hook.capabilities {
-        let guess = if needed.certain { "" } else { ", a guess" };
-        row(
-            "needs",
-            &format!("{} ({}{guess})", needed.capability, needed.why),
-        );
-    }
-    terminal.line("");
-}
 
-fn shown(subject: &Subject, file: &ListedFile, changed: &[PathBuf]) -> String {
-    let path = file.path.strip_prefix(&subject.root).unwrap_or(&file.path);
-    let sum = file.sha256.as_deref().unwrap_or("cannot be read");
-    let sum: String = sum.chars().take(16).collect();
-    let mark = if changed.contains(&file.path) {
-        "  CHANGED"
-    } else {
-        ""
-    };
-    format!("{}  sha256 {sum}{mark}", path.display())
-}
-
-/// Recorded is what was shown, not what may have come in between.
-fn consent(store: &TrustStore, subject: &Subject, listed: &mut Listed) -> anyhow::Result<()> {
-    let path = subject.path.display();
-    let consent = store
-        .record(&subject.project())
-        .with_context(|| format!("consent to {path} cannot be recorded"))?;
-    let was_shown = |file: &TrustedFile| {
-        let files = listed.hooks.iter().flat_map(|hook| &hook.files);
-        let mut shown = files.chain(&listed.policy);
-        shown.any(|seen| seen.path == file.path && seen.sha256.as_ref() == Some(&file.sha256))
-    };
-    if !consent.files.iter().all(was_shown) {
-        store.remove(&subject.path)?;
-        bail!("a script of {path} has changed while you were reading; nothing is trusted");
+    fn shown(&self, file: &HashedFile) -> String {
+        let path = file.path.strip_prefix(&self.root).unwrap_or(&file.path);
+        let sum = file.sha256.as_deref().unwrap_or("cannot be read");
+        let sum: String = sum.chars().take(SHOWN_HASH_CHARS).collect();
+        let mark = match &self.distrust {
+            Some(Distrust::Changed(changed)) if changed.contains(&file.path) => "  CHANGED",
+            _ => "",
+        };
+        format!("{}  sha256 {sum}{mark}", path.display())
     }
-    listed.trusted = true;
-    listed.why_not = None;
-    Ok(())
-}
 
-/// Asks, where there is somebody to ask.
-fn asked(terminal: &Terminal) -> bool {
-    if !io::stdin().is_terminal() {
-        return false;
+    fn project(&self) -> ProjectManifest<'_> {
+        ProjectManifest {
+            path: &self.path,
+            root: &self.root,
+            text: &self.text,
+            manifest: &self.manifest,
+        }
     }
-    terminal.prompt("Trust it? [y/N] ");
-    let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    read.is_ok() && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+
+    /// Trusts what was printed; fails if a file has changed since then.
+    fn trust(&mut self, store: &TrustStore) -> anyhow::Result<()> {
+        let path = self.path.display();
+        let consent = store
+            .record(&self.project())
+            .with_context(|| format!("could not record trust in {path}"))?;
+        let was_shown = |file: &TrustedFile| {
+            let files = self.hooks.iter().flat_map(|hook| &hook.files);
+            let mut shown = files.chain(&self.policy);
+            shown.any(|seen| seen.path == file.path && seen.sha256.as_ref() == Some(&file.sha256))
+        };
+        if !consent.files.iter().all(was_shown) {
+            store.remove(&self.path)?;
+            bail!("a script of {path} changed while you were reviewing it; nothing is trusted");
+        }
+        self.trusted = true;
+        self.why_not = None;
+        self.distrust = None;
+        Ok(())
+    }
 }

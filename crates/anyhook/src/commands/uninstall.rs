@@ -1,175 +1,156 @@
-//! `anyhook uninstall`: the bridge out of the agents' config files.
+//! `anyhook uninstall`: removes from the agents' config files what `install` added.
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
-use anyhook_agents::spec::Scope;
-use anyhook_install::{Bridge, FileChange, Target, World, scope_name, trust};
+use anyhook_install::{FileChange, Installation, Machine, Target, agent_trust, notes, scope_name};
 use serde_json::{Value, json};
 
-use super::install::{self, ScopeName};
-use crate::cli::Verdict;
+use super::agents;
+use super::install::{self, AgentResult, ApplyArgs, ScopeName};
+use crate::cli::CommandStatus;
 use crate::render::Terminal;
 
-/// Take the bridge out of the agents' config files
+/// Remove anyhook from the agents' config files
 ///
-/// A file that install made goes; one that it edited is what it was. What you
-/// changed in between stays.
+/// Files that install created are deleted, files that it edited are restored.
+/// Changes that you made since then stay.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   anyhook uninstall
   anyhook uninstall --agent cursor --scope user --dry-run")]
-pub struct Args {
-    /// Only this agent; may be given several times [default: wherever the bridge stands]
+pub(crate) struct UninstallArgs {
+    /// Only this agent; repeat for more [default: wherever anyhook is installed]
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// Out of the project's files, or out of the user's
+    /// Change the project's config files or the user's
     #[arg(long, value_enum, default_value_t = ScopeName::Project)]
     scope: ScopeName,
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    /// Do not ask
-    #[arg(short, long)]
-    yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    apply: ApplyArgs,
 }
 
-/// What came of one file of an agent.
-struct Outcome {
-    adapter: &'static Adapter,
-    files: Vec<FileChange>,
-    error: Option<String>,
+impl UninstallArgs {
+    pub(crate) fn changes_files(&self) -> bool {
+        !self.apply.dry_run
+    }
 }
 
-pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<Verdict> {
+pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let world = install::world()?;
     let scope = args.scope.scope();
     let adapters: Vec<&'static Adapter> = if args.agent.is_empty() {
         clients().collect()
     } else {
-        install::chosen(&args.agent, &world, scope)?.0
+        agents::find_clients(&args.agent)?
     };
-    let bridges: Vec<Bridge> = adapters
-        .into_iter()
-        .flat_map(|adapter| targets(&world, adapter, scope))
-        .map(|target| Bridge::installed(&world, target))
-        .collect();
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    let mut ready = Vec::new();
-    for bridge in bridges {
-        match bridge.preview_uninstall() {
-            Ok(files) => {
-                if !args.json && (args.dry_run || install::is_interactive()) {
-                    install::show(&files, &world, terminal);
-                }
-                ready.push((bridge, files));
+    let mut planned = Vec::new();
+    let mut results = Vec::new();
+    for adapter in adapters {
+        for target in Target::existing(&world, adapter, &[scope]) {
+            if let Some(error) = target.syntax_error() {
+                results.extend(unreadable(&world, &target, &error));
+                continue;
             }
-            Err(error) => outcomes.push(Outcome {
-                adapter: bridge.target.adapter,
-                files: Vec::new(),
-                error: Some(error.to_string()),
-            }),
+            if !target.has_bridge() {
+                continue;
+            }
+            let bridge = Installation::existing(&world, target);
+            match bridge.preview_uninstall() {
+                Ok(files) => planned.push((files, bridge)),
+                Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
+            }
         }
     }
-    let go = args.dry_run
-        || args.yes
-        || args.json
-        || ready.is_empty()
-        || !install::is_interactive()
-        || install::confirm(terminal, "Take this out?", true);
-    if !go {
-        terminal.note("Nothing was changed.");
-        return Ok(Verdict::Good);
+    if !install::is_approved(&planned, &args.apply, "Remove this?", &world, terminal) {
+        return Ok(CommandStatus::Success);
     }
-    for (bridge, files) in ready {
-        outcomes.push(one(&world, &bridge, files, args.dry_run));
+    let dry_run = args.apply.dry_run;
+    for (preview, bridge) in planned {
+        results.push(uninstall(&world, &bridge, preview, dry_run));
     }
-    if args.json {
-        let agents: Vec<Value> = outcomes.iter().map(|one| one.json(&world)).collect();
-        terminal.json(
-            &json!({"scope": scope_name(scope), "dry_run": args.dry_run, "agents": agents}),
-        )?;
+    if args.apply.json {
+        let agents: Vec<Value> = results
+            .iter()
+            .map(|result| {
+                json!({
+                    "agent": result.adapter.spec.id,
+                    "files": result.files_json(&world),
+                    "notes": result.notes,
+                    "error": result.error,
+                })
+            })
+            .collect();
+        terminal
+            .json(&json!({"scope": scope_name(scope), "dry_run": dry_run, "agents": agents}))?;
     } else {
-        for outcome in &outcomes {
-            outcome.tell(&world, args.dry_run, terminal);
+        for result in &results {
+            print_uninstalled(result, &world, dry_run, terminal);
         }
-        if outcomes.is_empty() {
-            terminal.line("The bridge is not installed here.");
+        let is_untouched = |result: &AgentResult| !result.is_changed() && result.error.is_none();
+        if results.iter().all(is_untouched) {
+            terminal.line("anyhook is not installed here.");
         }
     }
-    Ok(if outcomes.iter().any(|one| one.error.is_some()) {
-        Verdict::Findings
-    } else {
-        Verdict::Good
-    })
+    Ok(install::status(&results))
 }
 
-/// The files of an agent in which the bridge stands.
-fn targets(world: &World, adapter: &'static Adapter, scope: Scope) -> Vec<Target> {
-    let mut targets = Target::present(world, adapter, &[scope]);
-    targets.retain(Target::has_bridge);
-    targets
+/// A file that cannot be parsed and seems to contain the bridge.
+fn unreadable(world: &Machine, target: &Target, error: &str) -> Option<AgentResult> {
+    let message = format!(
+        "`{}` cannot be read, so anyhook stays in it: {error}; fix the file and try again",
+        world.display_path(&target.path)
+    );
+    let result = AgentResult::failed(target.adapter, target.scope, &message);
+    target.mentions_bridge().then_some(result)
 }
 
-fn one(world: &World, bridge: &Bridge, preview: Vec<FileChange>, dry_run: bool) -> Outcome {
-    let adapter = bridge.target.adapter;
+fn uninstall(
+    world: &Machine,
+    bridge: &Installation,
+    preview: Vec<FileChange>,
+    dry_run: bool,
+) -> AgentResult {
+    let Target { adapter, scope, .. } = bridge.target;
+    let notes = notes::kept_notes(&bridge.target);
     if dry_run {
-        return Outcome {
-            adapter,
-            files: preview,
-            error: None,
+        return AgentResult {
+            notes,
+            ..AgentResult::changed(adapter, scope, preview)
         };
     }
-    // Consent first: afterwards its keys could no longer be told.
-    let done = trust::withdraw(world, &bridge.target).and_then(|mut files| {
+    // Trust first: its keys are computed from the entries that are about to go.
+    let done = agent_trust::withdraw(world, &bridge.target).and_then(|mut files| {
         files.extend(bridge.uninstall()?);
         Ok(files)
     });
     match done {
-        Ok(files) => Outcome {
-            adapter,
-            files,
-            error: None,
+        Ok(files) => AgentResult {
+            notes,
+            ..AgentResult::changed(adapter, scope, files)
         },
-        Err(error) => Outcome {
-            adapter,
+        Err(error) => AgentResult {
             files: preview,
-            error: Some(error.to_string()),
+            ..AgentResult::failed(adapter, scope, &error)
         },
     }
 }
 
-impl Outcome {
-    fn json(&self, world: &World) -> Value {
-        json!({
-            "agent": self.adapter.spec.id,
-            "files": self.files.iter().map(|file| json!({
-                "path": file.path,
-                "changed": !file.change.is_empty(),
-                "removed": file.change.before.is_some() && file.change.after.is_none(),
-                "diff": file.change.diff(&world.shown(&file.path)),
-            })).collect::<Vec<_>>(),
-            "error": self.error,
-        })
+fn print_uninstalled(result: &AgentResult, world: &Machine, dry_run: bool, terminal: &Terminal) {
+    let name = &result.adapter.spec.name;
+    if let Some(error) = &result.error {
+        terminal.error(&format!("{name}: {error}"));
+        return;
     }
-
-    fn tell(&self, world: &World, dry_run: bool, terminal: &Terminal) {
-        let name = &self.adapter.spec.name;
-        if let Some(error) = &self.error {
-            terminal.failure(&format!("{name}: {error}"));
-            return;
-        }
-        let would = if dry_run { "would be " } else { "" };
-        for file in self.files.iter().filter(|file| !file.change.is_empty()) {
-            let what = if file.change.after.is_none() {
-                "removed"
-            } else {
-                "taken out of"
-            };
-            let place = world.shown(&file.path);
-            terminal.line(&format!("{name}: {would}{what} {place}"));
-        }
+    let would_be = if dry_run { "would be " } else { "" };
+    for file in result.files.iter().filter(|file| !file.change.is_empty()) {
+        let path = world.display_path(&file.path);
+        terminal.line(&if file.change.after.is_none() {
+            format!("{name}: {would_be}deleted {path}")
+        } else {
+            format!("{name}: {would_be}removed from {path}")
+        });
+    }
+    for note in &result.notes {
+        terminal.note(&format!("{name}: {}.", note.text));
     }
 }

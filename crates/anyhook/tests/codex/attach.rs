@@ -6,15 +6,14 @@ use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
 
 use anyhook_codex::state;
+use anyhook_testkit::codex::{Line, Transcript, expected_answer, is_request, is_running};
+use anyhook_testkit::wait_for;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use crate::answers::expected_answer;
-use crate::kit::{is_running, until};
 use crate::project::{HANGS, Hook, Project, pids, signal};
 use crate::replay::{MINDS, check_journal, moved};
-use crate::transcript::{Line, Transcript, is_request};
 use crate::trial;
 
 trait Io: Read + Write {}
@@ -136,18 +135,18 @@ fn replay(transcript: &Transcript, mind: &str, stdout: &str, unix: bool) {
             }
         }
     }
-    let fixture = crate::transcript::fixtures()
+    let fixture = anyhook_testkit::codex::fixtures()
         .join("events")
         .join(format!("{}.json", transcript.name));
     let events: Value = serde_json::from_str(&std::fs::read_to_string(fixture).unwrap()).unwrap();
     let count = |kind: &str| events[kind].as_array().unwrap().len();
     let expected = count("approvals") + count("notices");
-    until("all records", || {
+    wait_for("all records", || {
         let path = project.state().join("journal/events.jsonl");
         let text = std::fs::read_to_string(path).unwrap_or_default();
         (text.matches('\n').count() == expected).then_some(())
     });
-    let [seen] = state::running(&project.state()).try_into().unwrap();
+    let [seen] = state::running_bridges(&project.state()).try_into().unwrap();
     assert_eq!((seen.pid, &seen.url), (attached.0.id(), &url));
     assert_eq!(seen.server.as_deref(), Some("codex/test"));
 
@@ -156,7 +155,7 @@ fn replay(transcript: &Transcript, mind: &str, stdout: &str, unix: bool) {
     drop(client);
     let attached_line = format!("attached to {url} (codex/test)\n");
     assert_eq!(attached.end(), (Some(0), String::new(), attached_line));
-    assert_eq!(state::running(&project.state()), []);
+    assert_eq!(state::running_bridges(&project.state()), []);
     check_journal(&project, &transcript, mind);
 }
 
@@ -218,7 +217,7 @@ fn a_signal_ends_hooks() {
     drop(client);
     assert_eq!(attached.end().0, Some(0));
     for pid in hook {
-        until("the hook and its child to end", || {
+        wait_for("the hook and its child to end", || {
             (!is_running(pid)).then_some(())
         });
     }
@@ -246,7 +245,7 @@ fn the_token_is_sent_and_a_refusal_ends_it() {
     stream.write_all(refusal).unwrap();
     let (code, stdout, stderr) = attached.end();
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
-    assert!(stderr.contains("does it want a token?"), "{stderr}");
+    assert!(stderr.contains("it may require a token"), "{stderr}");
 }
 
 fn what_cannot_work_is_said() {
@@ -266,7 +265,7 @@ fn what_cannot_work_is_said() {
         (
             &["--url", "http://127.0.0.1:1"][..],
             false,
-            "begins with `ws://` or `unix://`",
+            "use `ws://…` or `unix://…`",
         ),
         (
             &["--url", "wss://127.0.0.1:1"],
@@ -276,16 +275,16 @@ fn what_cannot_work_is_said() {
         (
             &["--url", url, "--token-env", "NO_SUCH_TOKEN"],
             false,
-            "no token in `NO_SUCH_TOKEN`",
+            "the variable `NO_SUCH_TOKEN` contains no token",
         ),
-        (&["--url", url], true, "`ANYHOOK=0` switches hooks off"),
+        (&["--url", url], true, "`ANYHOOK=0` turns hooks off"),
     ] {
         let stderr = attach(args, off);
         assert!(stderr.contains(said), "{stderr}");
     }
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("attach::answer_all", answer_all),
         trial("attach::comes_back", comes_back),

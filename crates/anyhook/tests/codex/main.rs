@@ -2,30 +2,9 @@
 //! server, hooks from a project's manifest, the journal afterwards.
 //!
 //! Called with `play …` this binary is the server itself. Servers, transcripts
-//! and the offline model are those of `anyhook-codex`'s own tests.
+//! and the offline model are those of the library's tests.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "tests"
-)]
-
-#[path = "../../../anyhook-codex/tests/bridge/answers.rs"]
-mod answers;
-#[path = "../../../anyhook-codex/tests/bridge/kit.rs"]
-#[allow(dead_code, reason = "shared, and not all of it is used here")]
-mod kit;
-#[path = "../../../anyhook-codex/tests/bridge/model.rs"]
-mod model;
-#[path = "../../../anyhook-codex/tests/bridge/servers.rs"]
-mod servers;
-#[path = "../../../anyhook-codex/tests/bridge/transcript.rs"]
-#[allow(dead_code, reason = "shared, and not all of it is used here")]
-mod transcript;
+#![cfg(test)]
 
 mod attach;
 mod project;
@@ -39,7 +18,7 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     if let ["play", part @ ..] = words.as_slice() {
-        servers::act(part);
+        anyhook_testkit::codex::run_fake_server(part);
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(4));

@@ -4,16 +4,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhook_testkit::codex::{ProxyProcess, TempFolder};
+use anyhook_testkit::wait_for;
 use serde_json::Value;
 
-use crate::kit::{Proxied, Scratch, until};
-
-pub struct Project {
-    scratch: Scratch,
+pub(crate) struct Project {
+    scratch: TempFolder,
 }
 
 /// A hook at what Codex asks about, by the shell line that it is.
-pub struct Hook<'a> {
+pub(crate) struct Hook<'a> {
     pub name: &'a str,
     pub blocking: bool,
     pub line: &'a str,
@@ -21,8 +21,8 @@ pub struct Hook<'a> {
 
 impl Project {
     /// Without any hooks.
-    pub fn new() -> Self {
-        let scratch = Scratch::new();
+    pub(crate) fn new() -> Self {
+        let scratch = TempFolder::new();
         for folder in ["project/.git", "home", "config", "state", "managed"] {
             std::fs::create_dir_all(scratch.path(folder)).unwrap();
         }
@@ -30,7 +30,7 @@ impl Project {
     }
 
     /// With hooks that nobody has trusted yet.
-    pub fn untrusted(hooks: &[Hook<'_>]) -> Self {
+    pub(crate) fn untrusted(hooks: &[Hook<'_>]) -> Self {
         let project = Self::new();
         let mut manifest = "spec: hooks/1.0\nhooks:\n".to_owned();
         for event in ["before_tool_execute", "permission_request"] {
@@ -53,7 +53,7 @@ impl Project {
         project
     }
 
-    pub fn with(hooks: &[Hook<'_>]) -> Self {
+    pub(crate) fn with(hooks: &[Hook<'_>]) -> Self {
         let project = Self::untrusted(hooks);
         let trusted = project.anyhook(&["trust", "--yes"]).output().unwrap();
         assert!(trusted.status.success(), "{trusted:?}");
@@ -61,7 +61,7 @@ impl Project {
     }
 
     /// With one guard that always says this.
-    pub fn saying(stdout: &str) -> Self {
+    pub(crate) fn saying(stdout: &str) -> Self {
         Self::with(&[Hook {
             name: "guard",
             blocking: true,
@@ -69,16 +69,16 @@ impl Project {
         }])
     }
 
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         // As the client names it; the binary may know it by its real name.
         self.scratch.path("project")
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.scratch.path(name)
     }
 
-    pub fn anyhook(&self, args: &[&str]) -> Command {
+    pub(crate) fn anyhook(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anyhook"));
         command
             .args(args)
@@ -94,27 +94,27 @@ impl Project {
     }
 
     /// The proxy before a server that this binary plays.
-    pub fn proxy_command(&self, server: &[&str]) -> Command {
+    pub(crate) fn proxy_command(&self, server: &[&str]) -> Command {
         let mut command = self.anyhook(&["codex", "proxy", "--"]);
         command.arg(std::env::current_exe().unwrap());
         command.arg("play").args(server);
         command
     }
 
-    pub fn proxy(&self, server: &[&str]) -> Proxied {
-        Proxied::spawn(&mut self.proxy_command(server))
+    pub(crate) fn proxy(&self, server: &[&str]) -> ProxyProcess {
+        ProxyProcess::spawn(&mut self.proxy_command(server))
     }
 
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.path("state")
     }
 
-    pub fn journal(&self) -> Vec<Value> {
-        crate::kit::read_lines(&self.state().join("journal/events.jsonl"))
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        anyhook_testkit::codex::read_json_lines(&self.state().join("journal/events.jsonl"))
     }
 }
 
-pub fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let kill = Command::new("kill")
         .args(["-s", name, &pid.to_string()])
         .status();
@@ -122,11 +122,11 @@ pub fn signal(pid: u32, name: &str) {
 }
 
 /// A shell line that says who it is and then hangs, with a child.
-pub const HANGS: &str = "cd \"$ANYHOOK_PROJECT_DIR/..\"; sleep 1000 & echo $! > hook.new; echo $$ >> hook.new; mv hook.new hook; wait";
+pub(crate) const HANGS: &str = "cd \"$ANYHOOK_PROJECT_DIR/..\"; sleep 1000 & echo $! > hook.new; echo $$ >> hook.new; mv hook.new hook; wait";
 
 /// Process ids, one per line, as [`HANGS`] writes them to `hook`.
-pub fn pids(path: &Path) -> Vec<u32> {
-    until("the process ids", || {
+pub(crate) fn pids(path: &Path) -> Vec<u32> {
+    wait_for("the process ids", || {
         let text = std::fs::read_to_string(path).ok()?;
         let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
         (pids.len() == 2).then_some(pids)

@@ -3,10 +3,11 @@
 use std::process::{Command, Stdio};
 
 use anyhook_codex::state;
+use anyhook_testkit::codex::{ProxyProcess, is_running, path_str, read_json_lines};
+use anyhook_testkit::wait_for;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::kit::{Proxied, arg, is_running, read_lines, until};
 use crate::project::{HANGS, Hook, Project, pids, signal};
 use crate::trial;
 
@@ -22,23 +23,23 @@ fn asks_once(project: &Project) -> [String; 3] {
     let says = project.path("says");
     std::fs::write(&says, format!("{}\n", request())).unwrap();
     let got = project.path("got");
-    ["lines", arg(&says), arg(&got)].map(str::to_owned)
+    ["lines", path_str(&says), path_str(&got)].map(str::to_owned)
 }
 
-fn proxied(project: &Project, set: impl FnOnce(&mut Command)) -> Proxied {
+fn proxied(project: &Project, set: impl FnOnce(&mut Command)) -> ProxyProcess {
     let server = asks_once(project);
     let mut command = project.proxy_command(&server.each_ref().map(String::as_str));
     set(&mut command);
-    Proxied::spawn(&mut command)
+    ProxyProcess::spawn(&mut command)
 }
 
 /// The client sees the request and the server hears nothing; what is on stderr.
 fn is_left_to_the_client(project: &Project, set: impl FnOnce(&mut Command)) -> String {
     let proxy = proxied(project, set);
     assert_eq!(proxy.message(), request());
-    let (code, stderr) = proxy.end();
+    let (code, stderr) = proxy.finish();
     assert_eq!(code, 0);
-    assert_eq!(read_lines(&project.path("got")), [Value::Null; 0]);
+    assert_eq!(read_json_lines(&project.path("got")), [Value::Null; 0]);
     stderr
 }
 
@@ -106,10 +107,10 @@ fn a_deny_counts_beside_anything() {
     ]);
     let proxy = proxied(&project, |_| {});
     let declined = json!({"id": 0, "result": {"decision": "decline"}});
-    until("the server's answer", || {
-        (read_lines(&project.path("got")) == [declined.clone()]).then_some(())
+    wait_for("the server's answer", || {
+        (read_json_lines(&project.path("got")) == [declined.clone()]).then_some(())
     });
-    assert_eq!(proxy.end().0, 0);
+    assert_eq!(proxy.finish().0, 0);
     let record = &project.journal()[0];
     assert_eq!(record["answer"]["stdout"], r#"{"decision":"decline"}"#);
     assert_eq!(record["response"]["reason"], "not here");
@@ -137,20 +138,20 @@ fn the_client_is_asked_too_when_hooks_are_slow() {
         .arg(std::env::current_exe().unwrap())
         .arg("play")
         .args(server);
-    let mut proxy = Proxied::spawn(&mut command);
+    let mut proxy = ProxyProcess::spawn(&mut command);
     assert_eq!(proxy.message(), request());
     let answer = json!({"id": 0, "result": {"decision": "accept"}});
     proxy.send(&answer);
-    until("the server's answer", || {
-        (read_lines(&project.path("got")) == [answer.clone()]).then_some(())
+    wait_for("the server's answer", || {
+        (read_json_lines(&project.path("got")) == [answer.clone()]).then_some(())
     });
-    assert_eq!(proxy.end().0, 0);
+    assert_eq!(proxy.finish().0, 0);
 }
 
 fn exit_code_and_stderr_are_the_servers() {
     let proxy = Project::new().proxy(&["exit", "7", "last words\n"]);
-    assert_eq!(proxy.rest(), b"");
-    assert_eq!(proxy.end(), (7, "last words\n".into()));
+    assert_eq!(proxy.remaining_output(), b"");
+    assert_eq!(proxy.finish(), (7, "last words\n".into()));
 }
 
 fn a_server_that_is_not_there_is_named() {
@@ -161,7 +162,7 @@ fn a_server_that_is_not_there_is_named() {
     assert_eq!(output.stdout, b"");
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        stderr.contains("cannot start `/nowhere/codex`: "),
+        stderr.contains("could not start `/nowhere/codex`: "),
         "{stderr}"
     );
 }
@@ -179,20 +180,20 @@ fn usage_is_checked() {
 fn a_signal_ends_everything(name: &'static str) {
     let project = Project::new();
     let server = project.path("server");
-    let mut proxy = project.proxy(&["stubborn", arg(&server)]);
+    let mut proxy = project.proxy(&["stubborn", path_str(&server)]);
     let server = pids(&server);
-    let [seen] = state::running(&project.state()).try_into().unwrap();
+    let [seen] = state::running_bridges(&project.state()).try_into().unwrap();
     assert_eq!(seen.pid, proxy.child.id());
     assert!(seen.url.starts_with("stdio:"), "{seen:?}");
     signal(proxy.child.id(), name);
-    assert_eq!(proxy.rest(), b"");
+    assert_eq!(proxy.remaining_output(), b"");
     assert_eq!(proxy.child.wait().unwrap().code(), Some(128 + 15));
     for pid in server {
-        until("the server and its child to end", || {
+        wait_for("the server and its child to end", || {
             (!is_running(pid)).then_some(())
         });
     }
-    assert_eq!(state::running(&project.state()), []);
+    assert_eq!(state::running_bridges(&project.state()), []);
 }
 
 fn a_signal_ends_hooks() {
@@ -205,16 +206,19 @@ fn a_signal_ends_hooks() {
     let hook = pids(&project.path("hook"));
     signal(proxy.child.id(), "TERM");
     // What was held back is not lost.
-    assert_eq!(proxy.rest(), format!("{}\n", request()).into_bytes());
+    assert_eq!(
+        proxy.remaining_output(),
+        format!("{}\n", request()).into_bytes()
+    );
     proxy.child.wait().unwrap();
     for pid in hook {
-        until("the hook and its child to end", || {
+        wait_for("the hook and its child to end", || {
             (!is_running(pid)).then_some(())
         });
     }
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("proxy::untrusted", hooks_that_nobody_trusts_decide_nothing),
         trial(

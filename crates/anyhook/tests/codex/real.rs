@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhook_codex::state;
+use anyhook_testkit::codex::{opening_requests, set_codex_env, turn_request, write_codex_home};
+use anyhook_testkit::wait_for;
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tungstenite::Message;
 
-use crate::kit::until;
-use crate::model::{codex_home, offline, requests, turn};
 use crate::project::{Project, signal};
 use crate::trial;
 
@@ -51,10 +51,10 @@ fn check(project: &Project, mind: &str) {
 fn proxy(codex: &Path, mind: &str) {
     let project = Project::saying(&format!(r#"{{"decision":"{mind}"}}"#));
     let home = project.path("home");
-    codex_home(&home);
+    write_codex_home(&home);
     let mut command = project.anyhook(&["codex", "proxy", "--"]);
     command.arg(codex).arg("app-server");
-    offline(&mut command, &home);
+    set_codex_env(&mut command, &home);
     let mut proxy = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -62,7 +62,7 @@ fn proxy(codex: &Path, mind: &str) {
         .spawn()
         .unwrap();
     let mut client = proxy.stdin.take().unwrap();
-    for request in requests(&project.folder()) {
+    for request in opening_requests(&project.folder()) {
         writeln!(client, "{request}").unwrap();
     }
     for line in BufReader::new(proxy.stdout.take().unwrap()).lines() {
@@ -70,7 +70,12 @@ fn proxy(codex: &Path, mind: &str) {
         let method = message["method"].as_str().unwrap_or_default();
         assert!(!APPROVALS.contains(&method), "the hooks answer");
         if message["id"] == 2 {
-            writeln!(client, "{}", turn(&message["result"]["thread"]["id"])).unwrap();
+            writeln!(
+                client,
+                "{}",
+                turn_request(&message["result"]["thread"]["id"])
+            )
+            .unwrap();
         }
         if method == "turn/completed" {
             break;
@@ -97,7 +102,7 @@ impl Drop for Group {
 fn attach(codex: &Path, mind: &str) {
     let project = Project::saying(&format!(r#"{{"decision":"{mind}"}}"#));
     let home = project.path("home");
-    codex_home(&home);
+    write_codex_home(&home);
     let socket = project.path("app.sock");
     let url = format!("unix://{}", socket.display());
     let quiet = |command: &mut Command| {
@@ -107,18 +112,18 @@ fn attach(codex: &Path, mind: &str) {
     };
     let mut server = Command::new(codex);
     server.args(["app-server", "--listen", &url]);
-    offline(&mut server, &home);
+    set_codex_env(&mut server, &home);
     let _server = quiet(server.current_dir(project.folder()));
-    until("the socket", || socket.exists().then_some(()));
+    wait_for("the socket", || socket.exists().then_some(()));
     let mut attached = quiet(&mut project.anyhook(&["codex", "attach", "--url", &url]));
-    until("the connection", || {
-        let running = state::running(&project.state());
+    wait_for("the connection", || {
+        let running = state::running_bridges(&project.state());
         running.iter().any(|one| one.server.is_some()).then_some(())
     });
 
     let stream = UnixStream::connect(&socket).unwrap();
     let (mut driver, _) = tungstenite::client("ws://localhost/", stream).unwrap();
-    for request in requests(&project.folder()) {
+    for request in opening_requests(&project.folder()) {
         driver.send(Message::text(request.to_string())).unwrap();
     }
     loop {
@@ -128,14 +133,14 @@ fn attach(codex: &Path, mind: &str) {
         let message: Value = serde_json::from_str(&text).unwrap();
         // The driver is asked too, and leaves it to the hooks.
         if message["id"] == 2 && message["method"].is_null() {
-            let turn = turn(&message["result"]["thread"]["id"]);
+            let turn = turn_request(&message["result"]["thread"]["id"]);
             driver.send(Message::text(turn.to_string())).unwrap();
         }
         if message["method"] == "turn/completed" {
             break;
         }
     }
-    until("the last record", || {
+    wait_for("the last record", || {
         let path = project.state().join("journal/events.jsonl");
         let text = std::fs::read_to_string(path).unwrap_or_default();
         text.contains(r#""agent_stop""#).then_some(())
@@ -147,7 +152,7 @@ fn attach(codex: &Path, mind: &str) {
 
 type Way = fn(&Path, &str);
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let codex = std::env::var_os("ANYHOOK_CODEX").map(PathBuf::from);
     let missing = codex.is_none();
     let codex = codex.unwrap_or_default();

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
+use anyhook_testkit::codex::{
+    Line, Transcript, expected_answer, fixtures, is_answer, is_request, path_str, read_json_lines,
+};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::answers::expected_answer;
-use crate::kit::{arg, read_lines};
 use crate::project::Project;
-use crate::transcript::{Line, Transcript, fixtures, is_answer, is_request};
 use crate::trial;
 
 /// What a guard prints, by the name under which the answers are known.
-pub const MINDS: [(&str, &str); 6] = [
+pub(crate) const MINDS: [(&str, &str); 6] = [
     ("allow", r#"{"decision":"allow"}"#),
     ("deny", r#"{"decision":"deny","reason":"not here"}"#),
     (
@@ -28,7 +28,7 @@ pub const MINDS: [(&str, &str); 6] = [
 ];
 
 /// The conversation as it would be in that folder.
-pub fn moved(transcript: &Transcript, project: &Project) -> Transcript {
+pub(crate) fn moved(transcript: &Transcript, project: &Project) -> Transcript {
     fn move_to(value: &mut Value, folder: &str) {
         match value {
             Value::Object(members) => {
@@ -51,7 +51,7 @@ pub fn moved(transcript: &Transcript, project: &Project) -> Transcript {
             Line::Client(message) => ("->", message),
             Line::Server(message) => ("<-", message),
         };
-        move_to(message, arg(&folder));
+        move_to(message, path_str(&folder));
         let line = serde_json::json!({"dir": arrow, "msg": message});
         writeln!(text, "{line}").unwrap();
     }
@@ -66,7 +66,7 @@ fn essence(native: &Value, call: &Value, answer: &str) -> String {
 }
 
 /// The journal has every event, and the answer where hooks gave one.
-pub fn check_journal(project: &Project, transcript: &Transcript, mind: &str) {
+pub(crate) fn check_journal(project: &Project, transcript: &Transcript, mind: &str) {
     let path = fixtures()
         .join("events")
         .join(format!("{}.json", transcript.name));
@@ -113,7 +113,7 @@ pub fn check_journal(project: &Project, transcript: &Transcript, mind: &str) {
 fn through_the_proxy(transcript: &Transcript, mind: &str, project: &Project) {
     let transcript = moved(transcript, project);
     let log = project.path("server.log");
-    let mut proxy = project.proxy(&["server", arg(&transcript.path), arg(&log)]);
+    let mut proxy = project.proxy(&["server", path_str(&transcript.path), path_str(&log)]);
     let mut expected_at_server = Vec::new();
     let mut by_hooks = Vec::new();
     for line in &transcript.lines {
@@ -138,18 +138,18 @@ fn through_the_proxy(transcript: &Transcript, mind: &str, project: &Project) {
             }
         }
     }
-    proxy.leave();
-    assert_eq!(proxy.rest(), b"");
-    assert_eq!(proxy.end(), (0, String::new()));
+    proxy.close_input();
+    assert_eq!(proxy.remaining_output(), b"");
+    assert_eq!(proxy.finish(), (0, String::new()));
     let sorted = |mut lines: Vec<Value>| {
         lines.sort_by_key(ToString::to_string);
         lines
     };
-    assert_eq!(sorted(read_lines(&log)), sorted(expected_at_server));
+    assert_eq!(sorted(read_json_lines(&log)), sorted(expected_at_server));
     check_journal(project, &transcript, mind);
 }
 
-pub fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for transcript in Transcript::all() {
         // One of each kind with every mind; what only the refusal of a guard has

@@ -1,9 +1,9 @@
 //! `anyhook emit` and `anyhook openhook`.
 
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, wait_until};
 use serde_json::{Value, json};
 
-use crate::{anyhook, lines, project, types, until};
+use crate::{anyhook, lines, project, types};
 
 #[test]
 fn an_envelope_from_its_parts() {
@@ -33,12 +33,11 @@ fn an_envelope_from_its_parts() {
     ];
     let first = anyhook(&scratch, &arguments, "");
     assert_eq!(first.exit, Some(0), "{first:?}");
-    assert_eq!(
-        anyhook(&scratch, &arguments, ""),
-        first,
-        "the same with the same time"
-    );
     let envelope = first.json().unwrap();
+    let mut again = anyhook(&scratch, &arguments, "").json().unwrap();
+    assert_ne!(again["id"], envelope["id"], "another call is another event");
+    again["id"] = envelope["id"].clone();
+    assert_eq!(again, envelope);
     assert_eq!(envelope["data"]["end_line"], 3);
     assert_eq!(envelope["cwd"], scratch.project().to_str().unwrap());
     assert_eq!(envelope["extensions"]["dev.me"], 1);
@@ -126,7 +125,10 @@ fn envelopes_from_native_payloads() {
     );
     let lost = emit(&["--agent", "new-agent"], json!({"a": 1}));
     assert_eq!(lost.exit, Some(1));
-    assert!(lost.stderr.contains("tells its event"), "{lost:?}");
+    assert!(
+        lost.stderr.contains("could not detect the event"),
+        "{lost:?}"
+    );
 }
 
 #[test]
@@ -151,9 +153,12 @@ fn dispatch_goes_through_discovery_and_reports() {
     };
     let start = emit("session.start", &[]);
     assert_eq!(start.exit, Some(0), "{start:?}");
-    assert!(start.stdout.contains("consumer #1 heard it"), "{start:?}");
     assert!(
-        start.stdout.contains("consumer #3 will hear it"),
+        start.stdout.contains("consumer #1 received it"),
+        "{start:?}"
+    );
+    assert!(
+        start.stdout.contains("consumer #3 was started"),
         "{start:?}"
     );
     let end = emit("session.end", &["--json"]);
@@ -172,7 +177,7 @@ fn dispatch_goes_through_discovery_and_reports() {
     );
     let heard = lines(&scratch, "heard.jsonl");
     assert_eq!(types(&heard), ["session.start", "session.end"]);
-    until("the detached consumer", || {
+    wait_until("the detached consumer", || {
         lines(&scratch, "detached.jsonl") == heard
     });
 
@@ -196,7 +201,7 @@ fn dispatch_goes_through_discovery_and_reports() {
     ];
     let nobody = anyhook(&nobody, &arguments, "");
     assert_eq!(nobody.exit, Some(0));
-    assert!(nobody.stderr.contains("nobody listens"), "{nobody:?}");
+    assert!(nobody.stderr.contains("no consumers"), "{nobody:?}");
 }
 
 fn envelope(kind: &str, number: u32, data: &Value) -> Value {
@@ -319,4 +324,111 @@ fn the_schema_has_every_part() {
     let parts: Vec<&String> = schema["$defs"].as_object().unwrap().keys().collect();
     assert_eq!(parts.len(), openhook::schema_names().count() - 1);
     assert!(schema["$defs"]["discovery"]["title"].is_string());
+}
+
+const ENVELOPE: &str = r#"{"openhook":"0.2","id":"550e8400-e29b-41d4-a716-446655440000","source":"a","type":"file.write","time":"2026-02-23T10:15:30Z","session_id":"s","data":{"path":"a.rs"}}"#;
+
+#[test]
+fn every_consumer_path_warns_about_another_version() {
+    let scratch = project(&json!([{"command": "cat >> heard.jsonl"}]));
+    for arguments in [
+        &["emit"][..],
+        &["emit", "--dispatch"],
+        &["openhook", "check"],
+        &["openhook", "trace"],
+        &["openhook", "trace", "--by-session"],
+        &["openhook", "validate"],
+    ] {
+        let ran = anyhook(&scratch, arguments, ENVELOPE);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(
+            said.contains("version `0.2` is unknown"),
+            "{arguments:?}: {ran:?}"
+        );
+    }
+    let heard = lines(&scratch, "heard.jsonl");
+    assert_eq!(heard[0]["openhook"], "0.2", "it is passed on all the same");
+}
+
+#[test]
+fn a_discovery_file_of_another_version_is_used_with_a_warning() {
+    let scratch = project(&json!([]));
+    let text = r#"{"openhook": "0.9", "hooks": [{"command": "cat >> heard.jsonl"}]}"#;
+    scratch.file(".openhook.json", text).unwrap();
+    crate::trust(&scratch);
+    let payload = crate::payload(&scratch, "s", "UserPromptSubmit", json!({"prompt": "hi"}));
+    let ran = crate::call(&scratch, &payload);
+    assert!(ran.stdout.contains("version `0.9` is unknown"), "{ran:?}");
+    assert_eq!(lines(&scratch, "heard.jsonl").len(), 1);
+}
+
+#[test]
+fn strict_validation_refuses_unknown_types() {
+    let scratch = Scratch::new().unwrap();
+    let unknown = ENVELOPE
+        .replace("0.2", "0.1")
+        .replace("file.write", "doc.write");
+    let lenient = anyhook(&scratch, &["openhook", "validate"], &unknown);
+    assert_eq!(lenient.exit, Some(0), "{lenient:?}");
+    assert!(lenient.stdout.contains("unknown-type"), "{lenient:?}");
+    let strict = anyhook(&scratch, &["openhook", "validate", "--strict"], &unknown);
+    assert_eq!(strict.exit, Some(1), "{strict:?}");
+}
+
+#[test]
+fn a_setting_chooses_how_envelopes_name_the_folder() {
+    let payload = json!({"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "/p",
+        "transcript_path": "/t.jsonl", "prompt": "hi"});
+    for (settings, cwd, context) in [
+        ("", true, true),
+        ("openhook: {folder: both}", true, true),
+        ("openhook: {folder: cwd}", true, false),
+        ("openhook: {folder: context}", false, true),
+    ] {
+        let scratch = Scratch::new().unwrap();
+        scratch
+            .file(scratch.config().join("config.yaml"), settings)
+            .unwrap();
+        let parts = [
+            "emit",
+            "--type",
+            "session.end",
+            "--source",
+            "a",
+            "--session",
+            "s",
+            "--cwd",
+            "/p",
+        ];
+        for (arguments, stdin) in [
+            (&["emit", "--agent", "claude-code"][..], payload.to_string()),
+            (&["emit", "--agent", "my-agent"], payload.to_string()),
+            (&parts, String::new()),
+        ] {
+            let made = anyhook(&scratch, arguments, &stdin).json().unwrap();
+            let has = |key| made.get(key).is_some();
+            assert_eq!(
+                (has("cwd"), has("context")),
+                (cwd, context),
+                "{settings}: {made}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_model_is_named_as_the_agent_names_it() {
+    let scratch = Scratch::new().unwrap();
+    let payload = json!({"hook_event_name": "SessionStart", "session_id": "s", "cwd": "/p",
+        "transcript_path": "/t.jsonl", "source": "startup", "model": "claude-sonnet-4-20250514"});
+    for agent in ["claude-code", "my-agent"] {
+        let made = anyhook(&scratch, &["emit", "--agent", agent], &payload.to_string());
+        let made = made.json().unwrap();
+        assert_eq!(made["data"]["model"], "claude-sonnet-4-20250514");
+        assert_eq!(
+            made["id"].as_str().unwrap().as_bytes()[14],
+            b'4',
+            "UUID v4: {made}"
+        );
+    }
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, wait_until};
 use serde_json::{Value, json};
 
-use crate::{call, lines, payload, project, types, until};
+use crate::{call, lines, payload, project, types};
 
 const SESSIONS: usize = 50;
 
@@ -69,7 +69,7 @@ fn fifty_sessions_at_once_and_each_in_its_order() {
         }
     });
     let all = SESSIONS * TOLD.len();
-    until("the end of detached consumers", || {
+    wait_until("the end of detached consumers", || {
         lines(&scratch, "detached.jsonl").len() >= all
     });
     let heard = |file: &str| -> Vec<Value> { lines(&scratch, file) };

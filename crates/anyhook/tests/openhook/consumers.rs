@@ -1,9 +1,9 @@
 //! Consumers that misbehave, that nobody has trusted, that may not run.
 
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, wait_until};
 use serde_json::{Value, json};
 
-use crate::{anyhook, call, lines, listen, payload, project, trust, types, until};
+use crate::{anyhook, call, lines, listen, payload, project, trust, types};
 
 fn tool(scratch: &Scratch, event: &str) -> Value {
     let mut more = json!({"tool_name": "Bash", "tool_use_id": "call-1",
@@ -30,7 +30,7 @@ hooks:
 "#;
 
 /// What the agent gets at each event.
-fn answers(scratch: &Scratch) -> Vec<Ran> {
+fn answers(scratch: &Scratch) -> Vec<ProcessOutput> {
     let start = payload(scratch, "s", "SessionStart", json!({"source": "startup"}));
     let prompt = payload(scratch, "s", "UserPromptSubmit", json!({"prompt": "hi"}));
     let events = [
@@ -77,14 +77,19 @@ fn no_consumer_changes_the_answer() {
         types(&heard),
         ["session.start", "prompt.submit", "tool.end"]
     );
-    until("the record of the detached", || {
+    wait_until("the record of the detached", || {
         let ends = journal(&scratch);
         ends.iter().filter(|one| one["kind"] == "async_end").count() == 6
     });
     let records = journal(&scratch);
     let end = records
         .iter()
-        .find(|record| record["kind"] == "async_end")
+        .find(|record| {
+            let runs = record["hooks"].as_array();
+            let is_first = record["launched_in"] == records[0]["id"];
+            // The one with `async` has a record of its own.
+            is_first && record["kind"] == "async_end" && runs.is_some_and(|runs| runs.len() > 1)
+        })
         .unwrap();
     let outcomes: Vec<&str> = end["hooks"]
         .as_array()
@@ -96,7 +101,6 @@ fn no_consumer_changes_the_answer() {
         "timeout", "timeout", "error", "error", "error", "warn", "allow", "allow",
     ];
     assert_eq!(outcomes, expected, "{end:#}");
-    assert_eq!(end["launched_in"], records[0]["id"]);
     assert!(
         end["warnings"][5]
             .as_str()
@@ -140,6 +144,36 @@ fn nothing_runs_before_consent_and_the_user_is_told_once() {
     assert!(!scratch.project().join("stolen.jsonl").exists());
     let last = journal(&scratch).pop().unwrap();
     assert_eq!(last["hooks"][0]["outcome"], "refused");
+}
+
+#[test]
+fn a_consumers_script_runs_until_it_changes() {
+    for command in [
+        "sh hear.sh",
+        "sh ./hear.sh",
+        "./hear.sh",
+        "sh .anyhook/hear.sh",
+        "cd .anyhook && sh hear.sh",
+    ] {
+        let scratch = project(&json!([{ "command": command }]));
+        let heard = scratch.root().join("heard");
+        let script = format!("#!/bin/sh\ncat >> '{}'\n", heard.display());
+        for path in ["hear.sh", ".anyhook/hear.sh"] {
+            scratch.exec(path, &script).unwrap();
+        }
+        trust(&scratch);
+        let output = call(&scratch, &tool(&scratch, "PreToolUse"));
+        assert!(heard.exists(), "{command}: {output:?}");
+        std::fs::remove_file(&heard).unwrap();
+        for path in ["hear.sh", ".anyhook/hear.sh"] {
+            let changed = format!("{script}echo changed\n");
+            scratch.exec(path, &changed).unwrap();
+        }
+        let output = call(&scratch, &tool(&scratch, "PostToolUse"));
+        assert!(!heard.exists(), "{command}");
+        let is_reported = output.stdout.contains("changed since it was trusted");
+        assert!(is_reported, "{command}: {output:?}");
+    }
 }
 
 #[test]
@@ -212,25 +246,29 @@ hooks:
     let heard = lines(&scratch, "consumer.jsonl");
     assert_eq!(types(&heard), ["tool.start", "tool.end", "file.write"]);
     assert_eq!(lines(&scratch, "hook.jsonl"), heard);
-    until("the detached hook", || {
+    wait_until("the detached hook", || {
         lines(&scratch, "detached.jsonl") == heard[1..]
     });
 }
 
-/// An agent that is installed twice calls twice; ids tell that it is one event.
+/// An agent that is installed twice calls twice and is told once; ids tell that
+/// a call which is not recognized is one event.
 #[test]
-fn a_second_delivery_has_the_same_id() {
+fn a_second_delivery_is_told_once_or_has_the_same_id() {
     let scratch = project(&json!([{"command": "cat >> heard.jsonl"}]));
+    let project_entry = ["run", "--agent", "claude-code", "--scope", "project"];
     let start = tool(&scratch, "PreToolUse");
     call(&scratch, &start);
+    anyhook(&scratch, &project_entry, &start.to_string());
+    assert_eq!(lines(&scratch, "heard.jsonl").len(), 1);
+    // The same entry again may be a new call.
     call(&scratch, &start);
     let heard = lines(&scratch, "heard.jsonl");
     assert_eq!(heard.len(), 2);
     assert_eq!(heard[0]["id"], heard[1]["id"]);
-    // What cannot be blocked is told once.
     let end = tool(&scratch, "PostToolUse");
     call(&scratch, &end);
-    call(&scratch, &end);
+    anyhook(&scratch, &project_entry, &end.to_string());
     assert_eq!(lines(&scratch, "heard.jsonl").len(), 3);
 }
 

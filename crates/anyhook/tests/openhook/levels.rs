@@ -63,7 +63,7 @@ fn in_order(captures: Vec<Capture>) -> Vec<Capture> {
         let rank = match event.event.as_str() {
             "session_start" => 0,
             "before_prompt" => 1,
-            "before_tool_execute" | "after_tool_execute" | "after_tool_failure" => 3,
+            "before_tool_execute" | "after_tool_execute" | "tool_use_failure" => 3,
             "agent_stop" => 4,
             "session_end" => 5,
             _ => 2,

@@ -1,24 +1,17 @@
 //! OpenHook through the real binary: what agents really sent goes in, and real
 //! consumers, started through `.openhook.json`, hear of it.
 #![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+#![cfg(test)]
 
 mod commands;
 mod concurrent;
 mod consumers;
 mod levels;
 
-use std::time::Duration;
-
-use anyhook_testkit::{Ran, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
-pub fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> Ran {
+pub fn anyhook(scratch: &Scratch, arguments: &[&str], stdin: &str) -> ProcessOutput {
     let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
     binary.run(arguments, stdin).unwrap()
 }
@@ -54,7 +47,7 @@ pub fn payload(scratch: &Scratch, session: &str, event: &str, more: Value) -> Va
     payload
 }
 
-pub fn call(scratch: &Scratch, payload: &Value) -> Ran {
+pub fn call(scratch: &Scratch, payload: &Value) -> ProcessOutput {
     let arguments = ["run", "--agent", "claude-code"];
     anyhook(scratch, &arguments, &payload.to_string())
 }
@@ -69,15 +62,4 @@ pub fn types(envelopes: &[Value]) -> Vec<&str> {
         .iter()
         .map(|envelope| envelope["type"].as_str().unwrap())
         .collect()
-}
-
-/// Waits for something that another process does.
-pub fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..3000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{what} did not happen");
 }

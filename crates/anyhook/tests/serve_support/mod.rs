@@ -4,25 +4,56 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhook_testkit::{Ran, Scratch};
-use serde_json::Value;
+use anyhook_testkit::{ProcessOutput, Scratch};
+use serde_json::{Value, json};
 
-pub const BIN: &str = env!("CARGO_BIN_EXE_anyhook");
+pub(crate) const BIN: &str = env!("CARGO_BIN_EXE_anyhook");
 
 /// Runs the binary to its end.
-pub fn anyhook(scratch: &Scratch, args: &[&str], stdin: &str) -> Ran {
+pub(crate) fn anyhook(scratch: &Scratch, args: &[&str], stdin: &str) -> ProcessOutput {
     let call = scratch.command(BIN).env("ANYHOOK_TRUST", "all");
     call.env("TZ", "UTC").run(args, stdin).unwrap()
 }
 
+/// One blocking hook at every event, for the user: it holds in any folder.
+pub(crate) fn with_hook(script: &str) -> Scratch {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch
+        .exec(scratch.config().join("hook.sh"), script)
+        .unwrap();
+    let listed = anyhook(&scratch, &["events", "--json"], "").json().unwrap();
+    let hooks: Vec<Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| {
+            json!({
+                "name": event["name"], "event": event["name"], "blocking": true,
+                "handler": {"type": "command", "command": path}
+            })
+        })
+        .collect();
+    assert!(hooks.len() > 10, "{listed}");
+    let manifest = json!({"spec": "hooks/1.0", "hooks": hooks});
+    scratch
+        .file(scratch.config().join("hooks.json"), &manifest.to_string())
+        .unwrap();
+    scratch
+}
+
+/// Writes the answer that stands in `answer.json`.
+pub(crate) const ANSWERING_HOOK: &str =
+    "#!/bin/sh\ncat >\"$(dirname \"$0\")/seen.json\"\ncat \"$(dirname \"$0\")/answer.json\"\n";
+
 /// The binary with the scratch environment, to be started by the caller.
-pub fn command(scratch: &Scratch, args: &[&str]) -> Command {
+pub(crate) fn command(scratch: &Scratch, args: &[&str]) -> Command {
     let mut command = Command::new(BIN);
     command.args(args).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap());
@@ -41,7 +72,7 @@ pub fn command(scratch: &Scratch, args: &[&str]) -> Command {
     command
 }
 
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     pub url: String,
     pub link: String,
@@ -49,7 +80,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    pub fn start(scratch: &Scratch, more: &[&str]) -> Self {
+    pub(crate) fn start(scratch: &Scratch, more: &[&str]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--json"];
         args.extend(more);
         let mut child = command(scratch, &args)
@@ -70,18 +101,22 @@ impl Daemon {
         }
     }
 
-    pub fn token(&self) -> String {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn token(&self) -> String {
         std::fs::read_to_string(&self.token)
             .unwrap()
             .trim()
             .to_owned()
     }
 
-    pub fn post(&self, path: &str, body: &str) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &str) -> Reply {
         send(&self.url, "POST", path, &[], body)
     }
 
-    pub fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let bearer = format!("Bearer {}", self.token());
         let reply = send(&self.url, "GET", path, &[("authorization", &bearer)], "");
         assert_eq!(reply.status, 200, "{path}: {}", reply.body);
@@ -89,7 +124,7 @@ impl Daemon {
     }
 
     /// Events of the store, once there are so many.
-    pub fn events(&self, query: &str, count: usize) -> Vec<Value> {
+    pub(crate) fn events(&self, query: &str, count: usize) -> Vec<Value> {
         let mut found = Value::Null;
         let came = within(Duration::from_secs(20), || {
             found = self.get(&format!("/events?{query}"));
@@ -100,14 +135,14 @@ impl Daemon {
     }
 
     /// Ends it as nothing can prevent.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Asks it to end, and says how it did.
     #[cfg(unix)]
-    pub fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status();
         assert!(told.unwrap().success());
@@ -123,7 +158,7 @@ impl Drop for Daemon {
 }
 
 /// Whether something comes true in time.
-pub fn within(limit: Duration, mut test: impl FnMut() -> bool) -> bool {
+pub(crate) fn within(limit: Duration, mut test: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < limit {
         if test() {
@@ -135,7 +170,7 @@ pub fn within(limit: Duration, mut test: impl FnMut() -> bool) -> bool {
 }
 
 #[derive(Debug)]
-pub struct Reply {
+pub(crate) struct Reply {
     pub status: u16,
     pub headers: HashMap<String, String>,
     pub body: String,
@@ -143,8 +178,8 @@ pub struct Reply {
 
 impl Reply {
     /// As a dispatcher would end and write.
-    pub fn ran(&self) -> Ran {
-        Ran {
+    pub(crate) fn ran(&self) -> ProcessOutput {
+        ProcessOutput {
             exit: self.headers["x-anyhook-exit-code"].parse().ok(),
             stdout: self.body.clone(),
             stderr: percent_decoded(
@@ -156,7 +191,13 @@ impl Reply {
     }
 }
 
-pub fn send(url: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+pub(crate) fn send(
+    url: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Reply {
     let host = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     let mut request = format!(
@@ -164,7 +205,7 @@ pub fn send(url: &str, method: &str, path: &str, headers: &[(&str, &str)], body:
         body.len()
     );
     for (name, value) in headers {
-        request.push_str(&format!("{name}: {value}\r\n"));
+        write!(request, "{name}: {value}\r\n").unwrap();
     }
     stream
         .write_all(format!("{request}\r\n{body}").as_bytes())
@@ -191,7 +232,7 @@ pub fn send(url: &str, method: &str, path: &str, headers: &[(&str, &str)], body:
     }
 }
 
-pub fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let encode = |byte| format!("%{byte:02X}");
     text.bytes().map(encode).collect::<Vec<_>>().concat()
 }
@@ -201,20 +242,21 @@ fn percent_decoded(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('%') {
         bytes.extend(before.bytes());
-        bytes.push(u8::from_str_radix(&after[..2], 16).unwrap());
-        rest = &after[2..];
+        let (digits, behind) = after.split_at(2);
+        bytes.push(u8::from_str_radix(digits, 16).unwrap());
+        rest = behind;
     }
     bytes.extend(rest.bytes());
     String::from_utf8(bytes).unwrap()
 }
 
 /// The records of a scratch folder's journal.
-pub fn journal(scratch: &Scratch) -> Vec<Value> {
+pub(crate) fn journal(scratch: &Scratch) -> Vec<Value> {
     anyhook_testkit::whole_lines(&scratch.state().join("journal/events.jsonl")).unwrap()
 }
 
 /// Every file below a folder.
-pub fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

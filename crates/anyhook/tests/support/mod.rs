@@ -12,7 +12,7 @@ use anyhook_testkit::Scratch;
 use serde_json::Value;
 
 /// A payload that a real client sent, or an example of its documentation.
-pub struct Capture {
+pub(crate) struct Capture {
     pub adapter: &'static Adapter,
     /// Inside the agent's `captures`.
     pub path: String,
@@ -22,7 +22,7 @@ pub struct Capture {
 }
 
 /// Every capture of every agent, by path.
-pub fn captures() -> Vec<Capture> {
+pub(crate) fn captures() -> Vec<Capture> {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
     let mut all = Vec::new();
     for adapter in clients() {
@@ -55,15 +55,15 @@ pub fn captures() -> Vec<Capture> {
 }
 
 /// What the dispatcher has written down.
-pub fn journal(scratch: &Scratch) -> Vec<Record> {
-    let journal = anyhook_run::journal::Journal::new(&scratch.state());
+pub(crate) fn journal(scratch: &Scratch) -> Vec<Record> {
+    let journal = anyhook_run::record::journal::Journal::new(&scratch.state());
     anyhook_testkit::whole_lines(&journal.folder().join("events.jsonl")).unwrap()
 }
 
 /// No process of a hook of this scratch is left: all of them have its project
 /// in their environment.
 #[cfg(target_os = "linux")]
-pub fn assert_nothing_left(scratch: &Scratch) {
+pub(crate) fn assert_nothing_left(scratch: &Scratch) {
     let project = fs::canonicalize(scratch.project()).unwrap();
     let mark = format!("ANYHOOK_PROJECT_DIR={}", project.display());
     let is_there = || {

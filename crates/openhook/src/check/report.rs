@@ -1,29 +1,29 @@
-//! What the judge found, as values. How it is shown is the caller's business.
+//! The result of a check, as values. Presenting it is up to the caller.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The judgement of a stream.
+/// The result for a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
-    /// Lines or values that were given, blank lines included.
+pub struct StreamReport {
+    /// Lines or values of the input, blank lines included.
     pub lines: u64,
-    /// Values that were judged: `lines` without the blank ones.
+    /// `lines` without the blank ones.
     pub envelopes: u64,
-    /// Lines with an error, from whichever source; the first are told.
+    /// Lines with an error, from any source.
     pub invalid: Problem,
-    /// By name.
+    /// Sorted by name.
     pub sources: Vec<SourceReport>,
 }
 
-/// The judgement of one source.
+/// The result for one source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SourceReport {
     pub source: String,
     /// 3 discoverable, 2 observable, 1 minimal, 0 not conforming.
     pub level: u8,
     pub envelopes: u64,
-    /// Sessions that were seen: those that ended, and those that did not.
+    /// All sessions, ended or not.
     pub sessions: u64,
     /// Valid events by type.
     pub events: BTreeMap<String, u64>,
@@ -33,7 +33,7 @@ pub struct SourceReport {
     pub requirements: Vec<Requirement>,
     /// Only those that occurred.
     pub problems: Vec<Problem>,
-    /// Errors and warnings of validation, by code.
+    /// Number of validation errors and warnings, by code.
     pub findings: BTreeMap<&'static str, u64>,
 }
 
@@ -53,30 +53,30 @@ pub struct Requirement {
     pub code: &'static str,
     /// The level that needs it.
     pub level: u8,
-    /// In words.
-    pub text: &'static str,
+    /// For people.
+    pub text: String,
     pub met: bool,
-    /// How many envelopes show it.
+    /// Number of envelopes that show it.
     pub count: u64,
     /// The first that shows it; for an unmet one, the first that violates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Example>,
-    /// What the count alone does not say.
+    /// Explains the count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Something that should not be in a stream. It does not change the level.
+/// A problem of a stream. It does not change the level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Problem {
     /// One of [`problem`].
     pub code: &'static str,
     pub count: u64,
-    /// The first few.
+    /// The first ones, at most [`Problem::MAX_EXAMPLES`].
     pub examples: Vec<Example>,
 }
 
-/// A place in the stream.
+/// A position in the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Example {
     /// Counted from 1.
@@ -88,8 +88,7 @@ pub struct Example {
 }
 
 impl Problem {
-    /// How many examples are kept of each.
-    pub const EXAMPLES: usize = 5;
+    pub const MAX_EXAMPLES: usize = 5;
 
     pub(super) fn new(code: &'static str) -> Self {
         Self {
@@ -101,13 +100,42 @@ impl Problem {
 
     pub(super) fn add(&mut self, line: u64, session_id: &str, detail: impl FnOnce() -> String) {
         self.count += 1;
-        if self.examples.len() < Self::EXAMPLES {
+        if self.examples.len() < Self::MAX_EXAMPLES {
             self.examples.push(Example {
                 line,
                 session_id: session_id.to_owned(),
                 detail: detail(),
             });
         }
+    }
+}
+
+/// The problems of one source, by code.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(
+        &mut self,
+        code: &'static str,
+        line: u64,
+        session_id: &str,
+        detail: impl FnOnce() -> String,
+    ) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.code == code) {
+            known.add(line, session_id, detail);
+        } else {
+            let mut problem = Problem::new(code);
+            problem.add(line, session_id, detail);
+            self.0.push(problem);
+        }
+    }
+
+    /// In the order of [`problem::ALL`].
+    pub(super) fn into_sorted(mut self) -> Vec<Problem> {
+        self.0
+            .sort_by_key(|each| problem::ALL.iter().position(|code| *code == each.code));
+        self.0
     }
 }
 
@@ -125,29 +153,24 @@ pub mod requirement {
 
 /// Codes of [`Problem`].
 pub mod problem {
-    /// A line with an error of validation.
-    pub const INVALID: &str = "invalid-envelope";
-    /// An `id` that an earlier envelope had.
-    pub const DUPLICATE_ID: &str = "duplicate-id";
-    /// A `time` before that of an earlier event of the session.
-    pub const TIME_BACKWARDS: &str = "time-runs-backwards";
-    /// A tool call that never ended.
-    pub const START_WITHOUT_END: &str = "tool-start-without-end";
-    /// The end of a tool call that never started.
-    pub const END_WITHOUT_START: &str = "tool-end-without-start";
-    /// A session of which no `session.end` came.
-    pub const SESSION_WITHOUT_END: &str = "session-without-end";
-    /// An event, not `session.start`, of a session that had ended.
-    pub const AFTER_END: &str = "event-after-session-end";
-
-    /// In the order in which a report lists them.
-    pub const ALL: [&str; 7] = [
-        INVALID,
-        DUPLICATE_ID,
-        TIME_BACKWARDS,
-        START_WITHOUT_END,
-        END_WITHOUT_START,
-        SESSION_WITHOUT_END,
-        AFTER_END,
-    ];
+    crate::string_list::string_list! {
+        /// In the order of a report.
+        ALL: [8];
+        /// A line with a validation error.
+        INVALID = "invalid-envelope";
+        /// An envelope of another version of the protocol than 0.1.
+        UNKNOWN_VERSION = "unknown-version";
+        /// An `id` of an earlier envelope.
+        DUPLICATE_ID = "duplicate-id";
+        /// A `time` before that of an earlier event of the session.
+        TIME_BACKWARDS = "time-runs-backwards";
+        /// A tool call that never ended.
+        START_WITHOUT_END = "tool-start-without-end";
+        /// The end of a tool call that never started.
+        END_WITHOUT_START = "tool-end-without-start";
+        /// A session without `session.end`.
+        SESSION_WITHOUT_END = "session-without-end";
+        /// An event other than `session.start` after the end of its session.
+        AFTER_END = "event-after-session-end";
+    }
 }

@@ -1,26 +1,26 @@
-//! What is open: sessions that have not ended, tool calls that have not.
+//! Sessions and tool calls that have started and not ended.
 
-use super::report::{Problem, problem};
+use super::report::{Problems, problem};
 use crate::time::Timestamp;
 use std::collections::HashMap;
 
 /// A session between its first event and its end.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct OpenSession {
     pub first_line: u64,
     pub last_line: u64,
     latest: Option<(Timestamp, u64)>,
-    calls: HashMap<String, Call>,
+    calls: HashMap<String, OpenCalls>,
 }
 
-/// Calls under one key that are open.
+/// Calls with the same key that have not ended.
 #[derive(Debug)]
-struct Call {
-    line: u64,
-    open: u32,
+struct OpenCalls {
+    first_line: u64,
+    count: u32,
 }
 
-impl Session {
+impl OpenSession {
     pub(super) fn new(line: u64) -> Self {
         Self {
             first_line: line,
@@ -30,8 +30,8 @@ impl Session {
         }
     }
 
-    /// The line of the earlier event whose time is after this one.
-    pub(super) fn tick(&mut self, time: Timestamp, line: u64) -> Option<u64> {
+    /// The line of an earlier event with a later time.
+    pub(super) fn advance_time(&mut self, time: Timestamp, line: u64) -> Option<u64> {
         match self.latest {
             Some((latest, at)) if time < latest => Some(at),
             _ => {
@@ -42,20 +42,20 @@ impl Session {
     }
 
     pub(super) fn start_call(&mut self, key: &str, line: u64) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.open += 1;
-        } else {
-            self.calls.insert(key.to_owned(), Call { line, open: 1 });
-        }
+        let call = self.calls.entry(key.to_owned()).or_insert(OpenCalls {
+            first_line: line,
+            count: 0,
+        });
+        call.count += 1;
     }
 
-    /// False when no such call was open.
+    /// False if no such call was open.
     pub(super) fn end_call(&mut self, key: &str) -> bool {
         let Some(call) = self.calls.get_mut(key) else {
             return false;
         };
-        call.open -= 1;
-        if call.open == 0 {
+        call.count -= 1;
+        if call.count == 0 {
             self.calls.remove(key);
         }
         true
@@ -66,35 +66,30 @@ impl Session {
     }
 
     /// Gives up on the older half of the calls, to keep memory bounded.
-    pub(super) fn forget_older_calls(&mut self, id: &str, problem: &mut Problem) {
-        let middle = middle(self.calls.values().map(|call| call.line));
-        let mut gone: Vec<(String, Call)> = self
-            .calls
-            .extract_if(|_, call| call.line <= middle)
-            .collect();
-        report_calls(&mut gone, id, problem);
+    pub(super) fn forget_older_calls(&mut self, id: &str, problems: &mut Problems) {
+        let middle = middle(self.calls.values().map(|call| call.first_line));
+        let forgotten = self.calls.extract_if(|_, call| call.first_line <= middle);
+        report_unfinished(forgotten.collect(), id, problems);
     }
 
-    /// The session is over, or the stream is: every open call is unfinished.
-    pub(super) fn close(self, id: &str, problem: &mut Problem) {
-        let mut calls: Vec<(String, Call)> = self.calls.into_iter().collect();
-        report_calls(&mut calls, id, problem);
+    /// The session or the stream is over: every open call is unfinished.
+    pub(super) fn close(self, id: &str, problems: &mut Problems) {
+        report_unfinished(self.calls.into_iter().collect(), id, problems);
     }
 }
 
-fn report_calls(calls: &mut [(String, Call)], session: &str, found: &mut Problem) {
-    debug_assert_eq!(found.code, problem::START_WITHOUT_END);
-    calls.sort_by_key(|(_, call)| call.line);
+fn report_unfinished(mut calls: Vec<(String, OpenCalls)>, session: &str, problems: &mut Problems) {
+    calls.sort_by_key(|(_, call)| call.first_line);
     for (key, call) in calls {
-        for _ in 0..call.open {
-            found.add(call.line, session, || {
+        for _ in 0..call.count {
+            problems.add(problem::START_WITHOUT_END, call.first_line, session, || {
                 format!("{key} started and did not end")
             });
         }
     }
 }
 
-/// The line that parts the older half from the younger one.
+/// The last line of the older half.
 pub(super) fn middle(lines: impl Iterator<Item = u64>) -> u64 {
     let mut lines: Vec<u64> = lines.collect();
     let half = lines.len() / 2;

@@ -1,10 +1,10 @@
-//! The names that agents have given to the same thing, the surest first.
+//! The names that agents use for the same thing, the most specific first.
 
 use super::EventGuess;
 use crate::event_type;
 use crate::names::squeeze;
 
-pub(super) const SESSIONS: [&str; 16] = [
+pub(super) const SESSION_KEYS: [&str; 16] = [
     "session_id",
     "sessionId",
     "sessionID",
@@ -23,7 +23,7 @@ pub(super) const SESSIONS: [&str; 16] = [
     "chat_id",
 ];
 
-pub(super) const EVENTS: [&str; 9] = [
+pub(super) const EVENT_KEYS: [&str; 9] = [
     "hook_event_name",
     "hookEventName",
     "agent_action_name",
@@ -35,7 +35,7 @@ pub(super) const EVENTS: [&str; 9] = [
     "type",
 ];
 
-pub(super) const TOOLS: [&str; 5] = [
+pub(super) const TOOL_KEYS: [&str; 5] = [
     "tool_name",
     "toolName",
     "tool-name",
@@ -43,7 +43,7 @@ pub(super) const TOOLS: [&str; 5] = [
     "mcp_tool_name",
 ];
 
-pub(super) const CALL_IDS: [&str; 8] = [
+pub(super) const CALL_ID_KEYS: [&str; 8] = [
     "tool_call_id",
     "toolCallId",
     "tool_use_id",
@@ -54,7 +54,7 @@ pub(super) const CALL_IDS: [&str; 8] = [
     "execution_id",
 ];
 
-pub(super) const CWDS: [&str; 5] = [
+pub(super) const CWD_KEYS: [&str; 5] = [
     "cwd",
     "workingDirectory",
     "working_directory",
@@ -62,19 +62,19 @@ pub(super) const CWDS: [&str; 5] = [
     "directory",
 ];
 
-pub(super) const ROOTS: [&str; 2] = ["workspace_roots", "workspaceRoots"];
+pub(super) const ROOT_KEYS: [&str; 2] = ["workspace_roots", "workspaceRoots"];
 
-pub(super) const TIMES: [&str; 2] = ["timestamp", "time"];
+pub(super) const TIME_KEYS: [&str; 2] = ["timestamp", "time"];
 
-pub(super) const PROMPTS: [&str; 4] = ["prompt", "user_prompt", "userPrompt", "text"];
+pub(super) const PROMPT_KEYS: [&str; 4] = ["prompt", "user_prompt", "userPrompt", "text"];
 
-pub(super) const TRANSCRIPTS: [&str; 2] = ["transcript_path", "transcriptPath"];
+pub(super) const TRANSCRIPT_KEYS: [&str; 2] = ["transcript_path", "transcriptPath"];
 
-pub(super) const MODELS: [&str; 3] = ["model", "model_name", "modelName"];
+pub(super) const MODEL_KEYS: [&str; 3] = ["model", "model_name", "modelName"];
 
-pub(super) const REASONS: [&str; 4] = ["reason", "final_status", "stop_reason", "stopReason"];
+pub(super) const REASON_KEYS: [&str; 4] = ["reason", "final_status", "stop_reason", "stopReason"];
 
-pub(super) const DURATIONS: [&str; 5] = [
+pub(super) const DURATION_KEYS: [&str; 5] = [
     "duration_ms",
     "durationMs",
     "executionTimeMs",
@@ -82,10 +82,16 @@ pub(super) const DURATIONS: [&str; 5] = [
     "duration",
 ];
 
-pub(super) const PATHS: [&str; 4] = ["file_path", "filePath", "path", "file"];
+pub(super) const SESSION_DURATION_KEYS: [&str; 2] = ["session_duration_ms", "duration_ms"];
 
-/// Objects that hold the fields of the event.
-pub(super) const WRAPPERS: [&str; 15] = [
+pub(super) const INPUT_TOKEN_KEYS: [&str; 2] = ["input_tokens", "inputTokens"];
+
+pub(super) const OUTPUT_TOKEN_KEYS: [&str; 2] = ["output_tokens", "outputTokens"];
+
+pub(super) const PATH_KEYS: [&str; 4] = ["file_path", "filePath", "path", "file"];
+
+/// Objects that contain the fields of the event.
+pub(super) const WRAPPER_KEYS: [&str; 15] = [
     "input_data",
     "preToolUse",
     "postToolUse",
@@ -100,17 +106,17 @@ pub(super) const WRAPPERS: [&str; 15] = [
     "payload",
     "data",
     "properties",
-    INPUT,
+    INPUT_KEY,
 ];
 
-/// What an in-process hook is given; for others, what a tool is given.
-pub(super) const INPUT: &str = "input";
+/// The argument of an in-process hook; for others, the arguments of a tool.
+pub(super) const INPUT_KEY: &str = "input";
 
 /// Objects inside those.
-pub(super) const INNER_WRAPPERS: [&str; 4] = ["event", "payload", "properties", "info"];
+pub(super) const INNER_WRAPPER_KEYS: [&str; 4] = ["event", "payload", "properties", "info"];
 
-/// The event that a native name stands for.
-pub(crate) fn named(name: &str) -> Option<EventGuess> {
+/// The event type for a native event name.
+pub(crate) fn guess_event_type(name: &str) -> Option<EventGuess> {
     let (event_type, exact) = match squeeze(name).as_str() {
         "sessionstart" | "sessionstarted" | "sessioncreated" | "agentspawn" | "taskstart"
         | "threadstarted" | "conversationstart" => (event_type::SESSION_START, true),

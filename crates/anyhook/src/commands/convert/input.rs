@@ -1,80 +1,74 @@
-//! What is converted: a file, a folder of them, or stdin; and whose it is.
+//! What is converted (a file, a folder of files or stdin), and which agent it belongs to.
 
+use std::borrow::Cow;
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::output::marked;
-use anyhook_agents::spec::{FileFormat, Shape};
-use anyhook_convert::{Source, detect};
+use anyhook_agents::spec::ConfigShape;
+use anyhook_convert::{ConversionSource, detect, detect_variant};
 use anyhook_model::document::{self, Format};
 use anyhook_model::parse::Vocabulary;
 use anyhook_model::{Diagnostic, Span};
+use anyhook_util::fs::read_text;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
-/// What was read, still as text.
-pub struct Input {
-    /// Where scripts are looked for.
+/// A larger file next to a config is neither a config nor a script.
+const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The files to convert, as text.
+pub(super) struct ConvertInput {
+    /// Where the search for scripts begins.
     folder: PathBuf,
-    /// Path (absent for stdin) and text of each file.
+    /// Path (`None` for stdin) and text of each file.
     files: Vec<(Option<PathBuf>, String)>,
     is_folder: bool,
-    /// Whether findings are shown in colour.
-    pub colour: bool,
+    is_coloured: bool,
 }
 
-impl Input {
-    pub fn read(name: &str, colour: bool) -> anyhow::Result<Self> {
-        if name == "-" {
-            let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .context("stdin")?;
-            return Ok(Self {
-                folder: PathBuf::from("."),
-                files: vec![(None, text)],
-                is_folder: false,
-                colour,
-            });
-        }
+impl ConvertInput {
+    pub(super) fn load(name: &str, is_coloured: bool) -> anyhow::Result<Self> {
         let path = PathBuf::from(name);
-        let read = |path: &Path| {
-            fs::read_to_string(path).with_context(|| format!("`{}` cannot be read", path.display()))
+        let mut input = Self {
+            folder: PathBuf::from("."),
+            files: Vec::new(),
+            is_folder: false,
+            is_coloured,
         };
-        if !path.is_dir() {
-            let text = read(&path)?;
-            return Ok(Self {
-                folder: path.parent().unwrap_or(Path::new(".")).to_owned(),
-                files: vec![(Some(path), text)],
-                is_folder: false,
-                colour,
-            });
-        }
-        let mut entries: Vec<PathBuf> = fs::read_dir(&path)
-            .with_context(|| format!("`{name}` cannot be read"))?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_file())
-            .collect();
-        entries.sort();
-        let mut files = Vec::new();
-        for file in entries {
-            // A program beside the configs need not be text.
-            if let Ok(text) = fs::read_to_string(&file) {
-                files.push((Some(file), text));
+        if name == "-" {
+            let text = std::io::read_to_string(std::io::stdin()).context("stdin")?;
+            input.files.push((None, text));
+        } else if path.is_dir() {
+            let mut entries: Vec<PathBuf> = fs::read_dir(&path)
+                .with_context(|| format!("could not read `{name}`"))?
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|path| path.is_file())
+                .collect();
+            entries.sort();
+            for file in entries {
+                // Programs next to the configs may be binary.
+                if let Ok(text) = read_text(&file, MAX_SCRIPT_BYTES) {
+                    input.files.push((Some(file), text));
+                }
             }
+            input.folder = path;
+            input.is_folder = true;
+        } else {
+            let text = anyhook_util::fs::open_named(&path)
+                .and_then(std::io::read_to_string)
+                .with_context(|| format!("could not read `{}`", path.display()))?;
+            path.parent()
+                .unwrap_or(Path::new("."))
+                .clone_into(&mut input.folder);
+            input.files.push((Some(path), text));
         }
-        Ok(Self {
-            folder: path,
-            files,
-            is_folder: true,
-            colour,
-        })
+        Ok(input)
     }
 
-    /// The text of a script that a command names, to see what it does.
-    pub fn script(&self, command: &str) -> Option<String> {
+    /// The text of the script that a command runs, to infer what it does.
+    pub(super) fn script(&self, command: &str) -> Option<String> {
         let word = command
             .split_whitespace()
             .find(|word| word.contains('/') || word.contains('.'))?;
@@ -83,81 +77,77 @@ impl Input {
             .ancestors()
             .take(3)
             .map(|folder| folder.join(word))
-            .find_map(|path| fs::read_to_string(path).ok())
+            .find_map(|path| read_text(&path, MAX_SCRIPT_BYTES).ok())
     }
 
-    pub fn decode(&self, from: Option<&str>) -> anyhow::Result<Source> {
+    pub(super) fn decode(&self, from: Option<&str>) -> anyhow::Result<ConversionSource> {
         if self.is_folder {
             return self.decode_folder(from);
         }
         let Some((path, text)) = self.files.first() else {
-            bail!("there is nothing to read")
+            bail!("there is no file to convert")
         };
         self.decode_text(path.as_deref(), text, from)
     }
 
-    fn decode_folder(&self, from: Option<&str>) -> anyhow::Result<Source> {
-        if let Some(adapter) = self.scripts_of(from)? {
-            let named: Vec<(String, String, &str)> = self
-                .files
-                .iter()
-                .filter_map(|(path, text)| {
-                    let path = path.as_deref()?;
-                    Some((name_of(path), path.display().to_string(), text.as_str()))
-                })
-                .collect();
-            let document = adapter.document_of_scripts(
-                named
-                    .iter()
-                    .map(|(name, path, text)| (name.as_str(), path.as_str(), *text)),
-            );
-            return Ok(Source::decode(adapter, &document, None));
+    fn decode_folder(&self, from: Option<&str>) -> anyhow::Result<ConversionSource> {
+        if let Some(adapter) = self.script_agent(from)? {
+            let mut scripts = Vec::new();
+            for (path, text) in &self.files {
+                let path = path.as_deref().unwrap_or(Path::new(""));
+                scripts.push((file_name(path), path.to_string_lossy(), text.as_str()));
+            }
+            let scripts = scripts.iter();
+            let document = adapter
+                .document_of_scripts(scripts.map(|(name, path, text)| (&**name, &**path, *text)));
+            return Ok(ConversionSource::decode(adapter, &document, None));
         }
-        let mut whole: Option<Source> = None;
+        let mut whole: Option<ConversionSource> = None;
         let mut unknown = Vec::new();
         for (path, text) in &self.files {
             let Some(path) = path.as_deref().filter(|path| is_config(path)) else {
                 continue;
             };
-            let document = self.parse(&path.display().to_string(), text, None)?;
-            if from.is_none() && detect(Some(&path.display().to_string()), &document).is_none() {
-                unknown.push(path.display().to_string());
+            let shown = path.display().to_string();
+            let document = self.parse(&shown, text, None)?;
+            if from.is_none() && detect(Some(&shown), &document).is_none() {
+                unknown.push(shown);
                 continue;
             }
             let source = self.decode_text(Some(path), text, from)?;
             match &mut whole {
                 None => whole = Some(source),
-                Some(whole) if same_agent(whole, &source) => {
-                    whole.append(source, &path.display().to_string());
+                Some(whole) if agent_name(whole) == agent_name(&source) => {
+                    whole.append(source, &shown);
                 }
                 Some(whole) => bail!(
-                    "`{}` holds configs of {} and of {}; convert them one by one",
+                    "`{}` contains configs of {} and {}; convert them one by one",
                     self.folder.display(),
-                    called(whole),
-                    called(&source)
+                    agent_name(whole),
+                    agent_name(&source)
                 ),
             }
         }
         let mut whole = whole.ok_or_else(|| {
             anyhow!(
-                "no file of `{}` is a hook config that is known; name the agent with --from",
+                "found no known hook config in `{}`; pass `--from <AGENT>`",
                 self.folder.display()
             )
         })?;
         for path in unknown {
-            whole.left_out(&path);
+            whole.note_unconverted_file(&path);
         }
         Ok(whole)
     }
 
-    /// The agent whose folder of scripts this is.
-    fn scripts_of(&self, from: Option<&str>) -> anyhow::Result<Option<&'static Adapter>> {
-        let is_scripts = |adapter: &&Adapter| adapter.spec.config.shape == Shape::Scripts;
+    /// The agent that keeps its hooks as scripts in this folder.
+    fn script_agent(&self, from: Option<&str>) -> anyhow::Result<Option<&'static Adapter>> {
+        let is_scripts = |adapter: &&Adapter| adapter.spec.config.shape == ConfigShape::Scripts;
         if let Some(name) = from.filter(|name| *name != "canonical") {
             return Ok(Some(super::super::agents::find(name)?).filter(is_scripts));
         }
         let mut stems = self.files.iter().filter_map(|(path, _)| {
-            let name = name_of(path.as_deref()?);
+            let name = file_name(path.as_deref()?);
             Some(name.split('.').next().unwrap_or_default().to_owned())
         });
         let mut agents = anyhook_agents::all().filter(is_scripts);
@@ -169,7 +159,7 @@ impl Input {
         path: Option<&Path>,
         text: &str,
         from: Option<&str>,
-    ) -> anyhow::Result<Source> {
+    ) -> anyhow::Result<ConversionSource> {
         let shown = path.map_or_else(|| "stdin".to_owned(), |path| path.display().to_string());
         let named = match from {
             Some("canonical") => return self.canonical(&shown, text),
@@ -177,16 +167,16 @@ impl Input {
             None => None,
         };
         let document = self.parse(&shown, text, named)?;
-        let guess = detect(path.map(|_| shown.as_str()), &document);
+        let known_path = path.map(|_| shown.as_str());
         if let Some(adapter) = named {
-            let own = |agent: &&Adapter| agent.spec.id == adapter.spec.id;
-            let variant = guess
-                .filter(|guess| guess.agent.as_ref().is_some_and(own))
-                .and_then(|guess| guess.variant);
-            return Ok(Source::decode(adapter, &document, variant));
+            let variant = detect_variant(adapter, known_path, &document);
+            return Ok(ConversionSource::decode(adapter, &document, variant));
         }
+        let guess = detect(known_path, &document);
         let guess = guess.ok_or_else(|| {
-            anyhow!("{shown}: whose config this is cannot be told; say it with --from")
+            anyhow!(
+                "{shown}: could not tell which agent this config belongs to; pass `--from <AGENT>`"
+            )
         })?;
         let Some(adapter) = guess.agent else {
             return self.canonical(&shown, text);
@@ -197,23 +187,23 @@ impl Input {
                 .map(|agent| format!("`{}`", agent.spec.id))
                 .collect();
             bail!(
-                "{shown}: this could be a config of {}; say which with --from",
+                "{shown}: this could be a config of {}; pass `--from <AGENT>` to choose",
                 names.join(", ")
             );
         }
-        Ok(Source::decode(adapter, &document, guess.variant))
+        Ok(ConversionSource::decode(adapter, &document, guess.variant))
     }
 
-    fn canonical(&self, shown: &str, text: &str) -> anyhow::Result<Source> {
+    fn canonical(&self, shown: &str, text: &str) -> anyhow::Result<ConversionSource> {
         let format = Format::from_path(shown).unwrap_or_else(|| Format::detect(text));
         let (manifest, findings) =
             anyhook_model::parse::manifest(text, format, &Vocabulary::default());
         manifest
-            .map(Source::canonical)
-            .ok_or_else(|| self.rejected(shown, text, "no valid manifest", &findings))
+            .map(ConversionSource::canonical)
+            .ok_or_else(|| self.rejection(shown, text, "not a valid manifest", &findings))
     }
 
-    /// JSON, JSON with comments, YAML, TOML, or a generated program.
+    /// Parses JSON, JSON with comments, YAML, TOML, or a plugin that anyhook generated.
     fn parse(
         &self,
         shown: &str,
@@ -231,34 +221,34 @@ impl Input {
                     Span::new(span.start, span.end),
                     error.message().to_owned(),
                 );
-                self.rejected(shown, text, "not TOML", &[finding])
+                self.rejection(shown, text, "not TOML", &[finding])
             });
         }
         let format = match Format::from_path(shown).unwrap_or_else(|| Format::detect(text)) {
             // Most agents allow comments in their JSON.
             Format::Json | Format::Jsonc => Format::Jsonc,
-            Format::Yaml => Format::Yaml,
+            other => other,
         };
         let (tree, findings) = document::parse(text, format);
         match tree.filter(|_| !findings.iter().any(Diagnostic::is_error)) {
             Some(tree) => Ok(tree.to_json()),
-            None => Err(self.rejected(shown, text, "not readable", &findings)),
+            None => Err(self.rejection(shown, text, "not readable", &findings)),
         }
     }
 
     /// The findings as `anyhook validate` shows them.
-    fn rejected(
+    fn rejection(
         &self,
         shown: &str,
         text: &str,
         what: &str,
         findings: &[Diagnostic],
     ) -> anyhow::Error {
-        let source = anyhook_model::Source::new(shown, text);
+        let source = anyhook_model::SourceText::new(shown, text);
         let list: Vec<String> = findings
             .iter()
             .filter(|finding| finding.is_error())
-            .map(|finding| source.render(finding, self.colour))
+            .map(|finding| source.render(finding, self.is_coloured))
             .collect();
         if list.is_empty() {
             anyhow!("`{shown}` is empty")
@@ -268,7 +258,7 @@ impl Input {
     }
 }
 
-/// By the file's ending; for stdin by the agent, or by its first line.
+/// Decides by the file extension; for stdin by the agent or by a TOML table header.
 fn is_toml(shown: &str, text: &str, agent: Option<&'static Adapter>) -> bool {
     let ending = Path::new(shown).extension();
     if ending.is_some() {
@@ -279,7 +269,7 @@ fn is_toml(shown: &str, text: &str, agent: Option<&'static Adapter>) -> bool {
             .spec
             .files
             .iter()
-            .any(|file| file.format == FileFormat::Toml)
+            .any(|file| file.format == Some(Format::Toml))
     };
     let table = text.lines().map(str::trim_start).any(|line| {
         line.starts_with("[[hooks.") || line.starts_with("[hooks") && line.trim_end().ends_with(']')
@@ -288,21 +278,15 @@ fn is_toml(shown: &str, text: &str, agent: Option<&'static Adapter>) -> bool {
 }
 
 fn is_config(path: &Path) -> bool {
+    let extensions = ["json", "jsonc", "yaml", "yml", "toml", "hook"];
     path.extension()
-        .and_then(|ending| ending.to_str())
-        .is_some_and(|ending| matches!(ending, "json" | "jsonc" | "yaml" | "yml" | "toml" | "hook"))
+        .is_some_and(|ending| extensions.iter().any(|known| ending == *known))
 }
 
-fn name_of(path: &Path) -> String {
-    path.file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default()
+fn file_name(path: &Path) -> Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }
 
-fn same_agent(left: &Source, right: &Source) -> bool {
-    called(left) == called(right)
-}
-
-fn called(source: &Source) -> &str {
+fn agent_name(source: &ConversionSource) -> &str {
     source.agent.map_or("anyhook", |agent| &agent.spec.name)
 }

@@ -1,18 +1,23 @@
-//! Where the converted config goes: never over something else unasked.
+//! Writes the converted config; never overwrites a different file unless asked to.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::output::NativeFile;
-use anyhook_agents::spec::{FileFormat, Scope};
+use anyhook_agents::spec::Scope;
 use anyhook_convert::Conversion;
+use anyhook_model::Format;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
-use super::Args;
+use super::ConvertArgs;
 
-pub fn files(adapter: Option<&'static Adapter>, document: &Value, args: &Args) -> Vec<NativeFile> {
+pub(super) fn files(
+    adapter: Option<&'static Adapter>,
+    document: &Value,
+    args: &ConvertArgs,
+) -> Vec<NativeFile> {
     let text = |text: String| {
         vec![NativeFile {
             name: None,
@@ -32,48 +37,48 @@ pub fn files(adapter: Option<&'static Adapter>, document: &Value, args: &Args) -
     }
 }
 
-/// Writes all of the files or, when one is in the way, none; the paths that
-/// were written.
-pub fn write(
+/// Writes all files, or none if one would be overwritten. Returns the changed paths.
+pub(super) fn write(
     output: &Path,
     adapter: Option<&'static Adapter>,
-    args: &Args,
+    args: &ConvertArgs,
     conversion: &Conversion,
     files: &[NativeFile],
 ) -> anyhow::Result<Vec<PathBuf>> {
-    let place = place(output, adapter, args)?;
+    let target = target_path(output, adapter, args)?;
     let mut plan: Vec<(PathBuf, String, bool)> = Vec::new();
     for file in files {
         let path = match &file.name {
-            Some(name) => beside(&place, name),
-            None => PathBuf::from(place.display().to_string().replace('*', "anyhook")),
+            Some(name) => path_in(&target, name),
+            None => PathBuf::from(target.display().to_string().replace('*', "anyhook")),
         };
-        let there = match fs::read_to_string(&path) {
+        let existing = match fs::read_to_string(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
                 return Err(error).with_context(|| format!("`{}`", path.display()));
             }
         };
-        let text = match there {
-            Some(there) if there == file.text => continue,
-            Some(there) if args.merge => {
-                let adapter = adapter.ok_or_else(|| anyhow!("--merge is for agents' own files"))?;
+        let text = match existing {
+            Some(existing) if existing == file.text => continue,
+            Some(existing) if args.merge => {
+                let adapter =
+                    adapter.ok_or_else(|| anyhow!("--merge works only with agents' own files"))?;
                 let text = merged(
                     &path,
-                    &there,
+                    &existing,
                     adapter,
                     args.variant.as_deref(),
                     &conversion.document,
                 )
                 .with_context(|| format!("`{}`", path.display()))?;
-                if text == there {
+                if text == existing {
                     continue;
                 }
                 text
             }
             Some(_) if !args.force => bail!(
-                "`{}` is there and says something else; --merge adds the hooks to it, --force replaces it",
+                "`{}` already exists with different content; use `--merge` to add the hooks or `--force` to overwrite it",
                 path.display()
             ),
             _ => file.text.clone(),
@@ -96,8 +101,12 @@ pub fn write(
     Ok(plan.into_iter().map(|(path, _, _)| path).collect())
 }
 
-/// The path that was given; in a folder, the place where the agent looks.
-fn place(output: &Path, adapter: Option<&'static Adapter>, args: &Args) -> anyhow::Result<PathBuf> {
+/// The given path; for a folder, the agent's project config file in it.
+fn target_path(
+    output: &Path,
+    adapter: Option<&'static Adapter>,
+    args: &ConvertArgs,
+) -> anyhow::Result<PathBuf> {
     if !output.is_dir() {
         return Ok(output.to_owned());
     }
@@ -105,37 +114,37 @@ fn place(output: &Path, adapter: Option<&'static Adapter>, args: &Args) -> anyho
         return Ok(output.join(".anyhook/hooks.json"));
     };
     let variant = args.variant.as_deref();
-    let of_project = adapter
+    let project_files = adapter
         .spec
         .files
         .iter()
         .filter(|file| file.scope == Scope::Project && file.variant.as_deref() == variant);
-    let file = of_project
+    let file = project_files
         .clone()
         .find(|file| file.write)
-        .or_else(|| of_project.clone().next())
+        .or_else(|| project_files.clone().next())
         .ok_or_else(|| {
             anyhow!(
-                "{} has no project file; name one with -o",
+                "{} has no project config file; pass one with `-o`",
                 adapter.spec.name
             )
         })?;
     Ok(output.join(file.path.as_ref()))
 }
 
-/// One of several files: in the folder itself, or in that of a pattern.
-fn beside(place: &Path, name: &str) -> PathBuf {
-    let is_pattern = place
+/// The path of one of several files; `target` is their folder, or a pattern in it.
+fn path_in(target: &Path, name: &str) -> PathBuf {
+    let is_pattern = target
         .file_name()
         .is_some_and(|last| last.to_string_lossy().contains('*'));
-    match place.parent() {
+    match target.parent() {
         Some(folder) if is_pattern => folder.join(name),
-        _ => place.join(name),
+        _ => target.join(name),
     }
 }
 
-/// The file that is there, with our entries behind its own. Only ever appends:
-/// some agents know an entry by its position.
+/// The existing file with the converted entries after its own. Only appends,
+/// because some agents identify an entry by its position.
 fn merged(
     path: &Path,
     text: &str,
@@ -143,39 +152,40 @@ fn merged(
     variant: Option<&str>,
     document: &Value,
 ) -> anyhow::Result<String> {
-    use anyhook_edit::{Draft, Key};
+    use anyhook_edit::{EditOptions, Key, TextEditor};
     let config = adapter.config(variant);
-    let ends_in_toml = path.extension().is_some_and(|ending| ending == "toml");
-    let is_toml = adapter
+    let known = adapter
         .spec
         .files
         .iter()
-        .find(|file| path.ends_with(file.path.trim_start_matches("~/")))
-        .map_or(ends_in_toml, |file| file.format == FileFormat::Toml);
-    let format = if is_toml {
-        anyhook_edit::Format::Toml
-    } else {
-        anyhook_edit::Format::Jsonc
+        .find(|file| path.ends_with(file.path.trim_start_matches("~/")));
+    let format = match known {
+        Some(file) => file.format,
+        None => Format::from_path(&path.to_string_lossy()),
     };
+    // Most agents allow comments in their JSON.
+    let format = format
+        .filter(|format| *format == Format::Toml)
+        .unwrap_or(Format::Jsonc);
     let root: Vec<Key> = config.root.split('/').skip(1).map(Key::from).collect();
     let hooks = if config.root.is_empty() {
         Some(document)
     } else {
         document.pointer(&config.root)
     };
-    let options = anyhook_edit::Options {
+    let options = EditOptions {
         escape_slashes: adapter.escapes_slashes(),
         ..Default::default()
     };
-    let mut draft = Draft::new(text, format, options);
+    let mut editor = TextEditor::new(text, format, options);
     for (key, value) in &config.preamble {
-        if draft.get(&[Key::from(key.as_str())])?.is_none() {
-            draft.set(&[Key::from(key.as_str())], value)?;
+        if editor.get(&[Key::from(key.as_str())])?.is_none() {
+            editor.set(&[Key::from(key.as_str())], value)?;
         }
     }
     let mut add = |path: Vec<Key>, entries: &Value| -> anyhow::Result<()> {
         for entry in entries.as_array().into_iter().flatten() {
-            draft.append_unless(&path, entry, &|there| there == entry)?;
+            editor.append_unless(&path, entry, &|existing| existing == entry)?;
         }
         Ok(())
     };
@@ -189,9 +199,9 @@ fn merged(
         }
         Some(list @ Value::Array(_)) if !config.root.is_empty() => add(root, list)?,
         _ => bail!(
-            "{} keeps its hooks in files of their own; --merge has nothing to merge into",
+            "{} keeps its hooks in separate files, so `--merge` does not apply",
             adapter.spec.name
         ),
     }
-    Ok(draft.text().to_owned())
+    Ok(editor.text().to_owned())
 }

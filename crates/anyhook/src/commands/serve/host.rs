@@ -1,138 +1,268 @@
-//! The engine behind the daemon: an agent's call over HTTP goes the way that
-//! `anyhook run` goes.
+//! The engine behind the daemon: handles a call over HTTP as `anyhook run` handles one
+//! from stdin.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhook_daemon::{AgentName, HookHost, HookReply, HookRequest};
-use anyhook_model::{HookResponse, Record, resolve_ask};
-use anyhook_run::agent::{self, Agent, Decoded};
-use anyhook_run::failure::Failure;
-use anyhook_run::redact::Clean;
-use anyhook_run::surroundings::Surroundings;
-use anyhook_run::{Engine, Options, call, json, places};
-use serde_json::Value;
+use anyhook_daemon::{
+    AgentName, FailureReply, HookHost, HookReply, HookRequest, NativeAnswer, PreparedCall,
+    WrappedForm,
+};
+use anyhook_model::{Answer, Decision, HookEvent, HookResponse, Record, resolve_ask};
+use anyhook_run::agent::failure::DecodeFailure;
+use anyhook_run::agent::{self, Agent, DecodedCall, RenderedAnswer, SuspectedEvent};
+use anyhook_run::config::effective::EffectiveConfig;
+use anyhook_run::config::folders::{self, EventFolders};
+use anyhook_run::engine::can_prevent;
+use anyhook_run::record::duplicate::EntryName;
+use anyhook_run::record::redact::redacted_json;
+use anyhook_run::{Engine, EventOptions, call};
 
-pub struct Host {
+pub(super) struct EngineHost {
     engine: Engine,
 }
 
-impl Host {
-    pub fn new(mut engine: Engine) -> Self {
-        engine.memory = Some(Arc::default());
-        engine.journal = engine.journal.kept_open();
+impl EngineHost {
+    pub(super) fn new(mut engine: Engine) -> Self {
+        engine.config_cache = Some(Arc::default());
+        engine.journal = engine.journal.keep_open();
         Self { engine }
-    }
-
-    fn answer(&self, agent: &dyn Agent, decoded: Decoded, options: &Options) -> HookReply {
-        let can_ask = decoded.can_ask;
-        let told = call::answer(&self.engine, agent, decoded, options, None, |_| ());
-        HookReply {
-            answer: told.answer,
-            response: resolve_ask(told.response, can_ask),
-            record: None,
-        }
-    }
-
-    fn fail(&self, agent: &dyn Agent, payload: &[u8], event: Option<&str>, why: &str) -> HookReply {
-        let failure = Failure::new(&self.engine, agent, payload, event, why);
-        let answer = failure.answer;
-        self.engine
-            .record_failure(failure.event, &failure.message, answer.clone());
-        let response = if failure.blocks {
-            HookResponse::deny(failure.message)
-        } else {
-            HookResponse {
-                system_message: Some(failure.message),
-                ..HookResponse::default()
-            }
-        };
-        HookReply {
-            answer,
-            response,
-            record: None,
-        }
     }
 }
 
-impl HookHost for Host {
+impl HookHost for EngineHost {
     fn agents(&self) -> Vec<AgentName> {
-        let own = AgentName {
+        let canonical = AgentName {
             slug: "canonical".to_owned(),
             aliases: Vec::new(),
         };
-        let adapters = anyhook_agents::all().map(|adapter| AgentName {
-            slug: adapter.spec.id.to_string(),
-            aliases: adapter
-                .spec
-                .aliases
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        });
-        adapters.chain([own]).collect()
-    }
-
-    fn handle(&self, request: HookRequest) -> HookReply {
-        match read(&request) {
-            Some((agent, Ok(decoded))) => self.answer(&*agent, decoded, &Options::default()),
-            Some((agent, Err(why))) => {
-                let event = request.event.as_deref();
-                self.fail(&*agent, &request.payload, event, &why)
+        let adapters = anyhook_agents::all().map(|adapter| {
+            let aliases = adapter.spec.aliases.iter().map(ToString::to_string);
+            AgentName {
+                slug: adapter.spec.id.to_string(),
+                aliases: aliases.collect(),
             }
-            None => HookReply::default(),
-        }
+        });
+        adapters.chain([canonical]).collect()
     }
 
-    fn handle_at_once(&self, request: HookRequest) -> Result<HookReply, HookRequest> {
-        let Some((agent, Ok(decoded))) = read(&request) else {
-            return Err(request);
-        };
-        let here = Surroundings::recall(&self.engine, &decoded.event);
-        let is_quiet = here.is_some_and(|here| here.is_quiet(&decoded.event));
-        if !is_quiet {
-            return Err(request);
-        }
-        let options = Options {
+    fn prepare(self: Arc<Self>, request: HookRequest) -> Box<dyn PreparedCall> {
+        let agent = resolve_agent(&request);
+        let decoded = agent.as_ref().map_err(Clone::clone).and_then(|agent| {
+            let decoded = agent.decode(&request.payload, request.event.as_deref())?;
+            Ok(in_callers_folder(decoded, &request))
+        });
+        let folders = decoded.as_ref().map_or_else(
+            |_| EventFolders::default(),
+            |decoded| {
+                let HookRequest { cwd, projects, .. } = &request;
+                EventFolders::from_remote_event(&decoded.event, cwd.as_deref(), projects)
+            },
+        );
+        let is_quiet = decoded.as_ref().is_ok_and(|decoded| {
+            EffectiveConfig::from_cache_at(&self.engine, &folders)
+                .is_some_and(|here| here.is_quiet(&decoded.event))
+        });
+        Box::new(EngineCall {
+            host: self,
+            agent: agent.ok(),
+            request,
+            decoded,
+            folders,
             is_quiet,
-            ..Options::default()
-        };
-        Ok(self.answer(&*agent, decoded, &options))
+        })
     }
 
     fn redact(&self, record: &mut Record) {
-        let clean = serde_json::to_value(Clean::new(&*record));
-        if let Ok(clean) = clean.and_then(serde_json::from_value) {
+        if let Ok(clean) = redacted_json(record).and_then(serde_json::from_value) {
             *record = clean;
         }
     }
 }
 
-/// The agent, and what it says.
-fn read(request: &HookRequest) -> Option<(Box<dyn Agent>, Result<Decoded, String>)> {
-    // The daemon asks only for agents that we have named.
-    let (agent, _) = agent::resolve(Some(&request.agent), &request.payload).ok()?;
-    let decoded = agent.decode(&request.payload, request.event.as_deref());
-    let decoded = decoded.map(|mut decoded| {
-        if let Some(cwd) = &request.cwd
-            && !says_cwd(request)
-        {
-            decoded.event.cwd = Some(cwd.clone());
-        }
-        decoded.can_ask &= !request.unattended;
-        decoded
-    });
-    Some((agent, decoded))
+/// The agent as the caller expects its answers.
+fn resolve_agent(request: &HookRequest) -> Result<Box<dyn Agent>, String> {
+    let (agent, _) = agent::resolve(Some(&request.agent), b"")?;
+    if request.form.is_none() && !request.must_not_ask {
+        return Ok(agent);
+    }
+    Ok(Box::new(ServedAgent {
+        agent,
+        form: request.form,
+        event: request.event.clone().unwrap_or_default(),
+        must_not_ask: request.must_not_ask,
+    }))
 }
 
-/// Whether the payload itself names its folder. An adapter's answer is asked
-/// before ours fills in where *this* process works.
-fn says_cwd(request: &HookRequest) -> bool {
-    let payload = json::read(&request.payload).unwrap_or_default();
-    let says = |cwd: &str| places::folder(cwd).is_some();
-    match anyhook_agents::get_for_run(&request.agent) {
-        Some(adapter) => adapter
-            .decode(&payload, request.event.as_deref())
-            .is_ok_and(|decoded| decoded.event.cwd.as_deref().is_some_and(says)),
-        None => payload.get("cwd").and_then(Value::as_str).is_some_and(says),
+/// The payload's folder, else the one that the caller sent, else this process's.
+fn in_callers_folder(mut decoded: DecodedCall, request: &HookRequest) -> DecodedCall {
+    let cwd = &mut decoded.event.cwd;
+    let has_folder = cwd.as_deref().and_then(folders::parse_folder).is_some();
+    if !has_folder && request.cwd.is_some() {
+        cwd.clone_from(&request.cwd);
+    }
+    decoded.can_ask &= !request.unattended;
+    decoded.or_current_dir()
+}
+
+struct EngineCall {
+    host: Arc<EngineHost>,
+    /// `None` only for an agent that [`HookHost::agents`] does not list.
+    agent: Option<Box<dyn Agent>>,
+    request: HookRequest,
+    decoded: Result<DecodedCall, String>,
+    folders: EventFolders,
+    is_quiet: bool,
+}
+
+impl PreparedCall for EngineCall {
+    fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
+    fn undecoded(&self) -> Option<&[u8]> {
+        let is_defined = self
+            .agent
+            .as_ref()
+            .is_some_and(|it| it.answers_unreadable());
+        let is_rejected = self.decoded.is_err() && !is_defined;
+        is_rejected.then_some(&self.request.payload)
+    }
+
+    fn project(&self) -> Option<&str> {
+        self.folders.folders.first()?.to_str()
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        let event = &self.decoded.as_ref().ok()?.event;
+        // The engine finds it in the cache.
+        let config = EffectiveConfig::load_at(&self.host.engine, self.folders.clone(), event);
+        Some(config.time_limit(event))
+    }
+
+    fn failure(&self) -> Option<FailureReply> {
+        let event = &self.decoded.as_ref().ok()?.event;
+        if !can_prevent(event) {
+            return None;
+        }
+        let event = HookEvent {
+            event: event.event.clone(),
+            native_event: event.native_event.clone(),
+            source: event.source.clone(),
+            session_id: event.session_id.clone(),
+            cwd: event.cwd.clone(),
+            ..HookEvent::default()
+        };
+        let host = self.host.clone();
+        let request = HookRequest {
+            payload: Vec::new(),
+            ..self.request.clone()
+        };
+        Some(Box::new(move |why| {
+            if host.engine.off || !host.engine.fails_closed() {
+                return None;
+            }
+            let message = format!("anyhook: not all hooks have run: {why}");
+            let agent = resolve_agent(&request).ok()?;
+            let answer = agent.failure(Some(&event.native_event), &message, true);
+            host.engine.record_failure(event, &message, answer.clone());
+            Some(HookReply {
+                answer,
+                decision: Some(Decision::Deny),
+                record: None,
+            })
+        }))
+    }
+
+    fn run(self: Box<Self>) -> HookReply {
+        let engine = &self.host.engine;
+        let Some(agent) = self.agent else {
+            return HookReply::default();
+        };
+        match self.decoded {
+            Ok(decoded) => {
+                let can_ask = decoded.can_ask;
+                let options = EventOptions {
+                    is_quiet: self.is_quiet,
+                    entry: self.request.entry.as_deref().and_then(EntryName::from_text),
+                    folders: Some(self.folders).filter(|_| !self.is_quiet),
+                    ..EventOptions::default()
+                };
+                let reply = call::answer(engine, &*agent, decoded, &options, None, |_| ());
+                HookReply {
+                    answer: reply.answer,
+                    decision: resolve_ask(reply.response, can_ask).decision,
+                    record: None,
+                }
+            }
+            Err(why) => {
+                let HookRequest { payload, event, .. } = &self.request;
+                let failure = DecodeFailure::new(engine, &*agent, payload, event.as_deref(), &why);
+                let answer = failure.answer;
+                engine.record_failure(failure.event, &failure.message, answer.clone());
+                HookReply {
+                    answer,
+                    decision: failure.blocks.then_some(Decision::Deny),
+                    record: None,
+                }
+            }
+        }
+    }
+}
+
+/// An agent as its dispatcher expects it. In the wrapped form, the payload is already
+/// unwrapped, and the answer gets the form's shape before it is recorded.
+struct ServedAgent {
+    agent: Box<dyn Agent>,
+    form: Option<WrappedForm>,
+    /// The agent's name for the event.
+    event: String,
+    /// See [`HookRequest::must_not_ask`].
+    must_not_ask: bool,
+}
+
+impl Agent for ServedAgent {
+    fn slug(&self) -> &str {
+        self.agent.slug()
+    }
+
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<DecodedCall, String> {
+        self.agent.decode(payload, event)
+    }
+
+    fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> RenderedAnswer {
+        let response = &resolve_ask(response.clone(), !self.must_not_ask);
+        let (answer, lost) = self.agent.render(event, response, can_ask);
+        let Some(form) = self.form else {
+            return (answer, lost);
+        };
+        let native = NativeAnswer {
+            answer,
+            lost,
+            can_ask,
+            is_preventable: can_prevent(event),
+        };
+        form.render(&self.event, response, native)
+    }
+
+    fn answers_unreadable(&self) -> bool {
+        self.agent.answers_unreadable()
+    }
+
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
+        self.agent.suspect(payload, event)
+    }
+
+    fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer {
+        let answer = self.agent.failure(event, message, block);
+        let Some(form) = self.form else {
+            return answer;
+        };
+        let response = agent::failure_response(message, block);
+        let native = NativeAnswer {
+            answer,
+            ..NativeAnswer::default()
+        };
+        form.render(&self.event, &response, native).0
     }
 }

@@ -1,0 +1,813 @@
+//! What a call does where its tool's name does not say it.
+//!
+//! A guard names tools of the vocabulary. But agents have tools that no table
+//! knows, call a tool through another one, and edit files through the shell. This
+//! module finds commands, patches and paths in the input of such a call, adds the
+//! canonical tools that the call amounts to, and adds the canonical keys that the
+//! input lacks. It never removes anything: a guard is asked too often rather than
+//! too seldom.
+
+use std::borrow::Cow;
+
+use anyhook_model::event::field;
+use anyhook_model::{HookEvent, registry};
+use anyhook_util::shell;
+use serde_json::{Map, Value, json};
+
+use crate::patch;
+use crate::tools::{extend_new, push_new};
+
+/// Key of `metadata`: the keys of `tool_input` that were inferred, each with the
+/// value that it replaced, or `null`.
+pub const INFERRED_INPUT: &str = "inferred_input";
+
+/// In [`INFERRED_INPUT`]: an input that is not an object, as a whole.
+const WHOLE_INPUT: &str = "";
+
+/// How deep an input is searched, lists included.
+const MAX_DEPTH: usize = 5;
+
+/// Keys of a command. All keys are compared in small letters, without separators.
+const COMMAND_KEYS: &[&str] = &[
+    "argv",
+    "bash",
+    "bashcommand",
+    "bashscript",
+    "cmd",
+    "cmdline",
+    "cmds",
+    "command",
+    "commandline",
+    "commandlines",
+    "commands",
+    "commandstring",
+    "commandtext",
+    "commandtorun",
+    "exec",
+    "execute",
+    "powershell",
+    "pwsh",
+    "run",
+    "script",
+    "scripts",
+    "scripttext",
+    "shell",
+    "shellcmd",
+    "shellcommand",
+    "shellscript",
+    "terminalcommand",
+];
+
+/// Keys of a list of whole commands, where others list the words of one.
+const COMMAND_LIST_KEYS: &[&str] = &["cmds", "commandlines", "commands", "scripts"];
+
+/// Keys of a program that gets [`ARGUMENT_KEYS`].
+const PROGRAM_KEYS: &[&str] = &["binary", "bin", "exe", "executable", "program"];
+
+const ARGUMENT_KEYS: &[&str] = &["args", "arguments", "argumentlist"];
+
+/// Keys under which a tool that runs something by its name may take it.
+const TYPED_TEXT_KEYS: &[&str] = &[
+    "input",
+    "inputtext",
+    "chars",
+    "keys",
+    "keystrokes",
+    "stdin",
+    "text",
+    "code",
+    "source",
+    "data",
+    "content",
+    "line",
+    "value",
+    "query",
+];
+
+const PATH_KEYS: &[&str] = &[
+    "absolutepath",
+    "abspath",
+    "destination",
+    "destinationpath",
+    "destpath",
+    "directorypath",
+    "dirpath",
+    "documenturi",
+    "file",
+    "filename",
+    "filenames",
+    "filepath",
+    "filepaths",
+    "files",
+    "fileuri",
+    "from",
+    "frompath",
+    "fullpath",
+    "newpath",
+    "notebook",
+    "notebookpath",
+    "notebookuri",
+    "oldpath",
+    "path",
+    "pathname",
+    "paths",
+    "relativepath",
+    "relativeworkspacepath",
+    "relpath",
+    "source",
+    "sourcepath",
+    "target",
+    "targetfile",
+    "targetfilepath",
+    "targetnotebook",
+    "targetpath",
+    "to",
+    "topath",
+    "uri",
+];
+
+/// Path keys that have other meanings too: they count if the tool's name is one
+/// of a tool that changes files.
+const WEAK_PATH_KEYS: &[&str] = &["destination", "from", "source", "target", "to"];
+
+/// A path under one of these is written, whatever the tool is.
+const OUTPUT_KEYS: &[&str] = &[
+    "downloadpath",
+    "downloadto",
+    "outfile",
+    "outpath",
+    "outputfile",
+    "outputfilepath",
+    "outputpath",
+    "saveas",
+    "saveasfilename",
+    "savefile",
+    "savepath",
+    "saveto",
+];
+
+/// Keys of what is written to a file.
+const CONTENT_KEYS: &[&str] = &[
+    "append",
+    "appendtext",
+    "blocks",
+    "changes",
+    "codecontent",
+    "codeedit",
+    "content",
+    "contents",
+    "contentbase64",
+    "diff",
+    "edit",
+    "edits",
+    "filecontent",
+    "filecontents",
+    "filetext",
+    "hunks",
+    "insert",
+    "insertlineentries",
+    "inserttext",
+    "newcode",
+    "newcontent",
+    "newcontents",
+    "newsource",
+    "newstr",
+    "newstring",
+    "newtext",
+    "newvalue",
+    "oldstr",
+    "oldstring",
+    "oldtext",
+    "patch",
+    "replacement",
+    "replacementchunks",
+    "replacements",
+    "replacewith",
+    "strreplaceentries",
+    "unifieddiff",
+];
+
+/// Content keys that have other meanings too: they do not count if the tool's
+/// name is one of a tool that reads.
+const WEAK_CONTENT_KEYS: &[&str] = &[
+    "body", "code", "data", "lines", "new", "replace", "source", "text", "value",
+];
+
+const OLD_TEXT_KEYS: &[&str] = &["old", "oldstr", "oldstring", "oldtext", "search"];
+
+const NEW_TEXT_KEYS: &[&str] = &["new", "newstr", "newstring", "newtext", "replace"];
+
+/// Keys of the input of another tool, which may be JSON in a text.
+const WRAPPER_KEYS: &[&str] = &[
+    "args",
+    "argument",
+    "arguments",
+    "call",
+    "input",
+    "json",
+    "kwargs",
+    "options",
+    "parameters",
+    "params",
+    "payload",
+    "request",
+    "toolargs",
+    "toolcall",
+    "toolinput",
+];
+
+/// Words in the name of a tool that runs commands or code.
+const SHELL_WORDS: &[&str] = &[
+    "bash",
+    "cmd",
+    "commandline",
+    "console",
+    "exec",
+    "interpreter",
+    "powershell",
+    "pty",
+    "pwsh",
+    "python",
+    "repl",
+    "sh",
+    "shell",
+    "ssh",
+    "stdin",
+    "subprocess",
+    "terminal",
+    "tty",
+    "zsh",
+];
+
+/// Words that mean the same together with one of [`RUNNABLE_WORDS`].
+const RUN_WORDS: &[&str] = &[
+    "control", "eval", "evaluate", "execute", "invoke", "launch", "run", "send", "spawn", "start",
+    "write",
+];
+
+const RUNNABLE_WORDS: &[&str] = &[
+    "build",
+    "cell",
+    "code",
+    "command",
+    "commands",
+    "javascript",
+    "job",
+    "node",
+    "process",
+    "program",
+    "script",
+    "task",
+    "tests",
+];
+
+/// Words in the name of a tool that only looks, or ends what runs.
+const PASSIVE_WORDS: &[&str] = &[
+    "await",
+    "cancel",
+    "check",
+    "close",
+    "describe",
+    "fetch",
+    "find",
+    "get",
+    "glob",
+    "grep",
+    "history",
+    "info",
+    "kill",
+    "last",
+    "list",
+    "log",
+    "logs",
+    "lookup",
+    "open",
+    "output",
+    "poll",
+    "query",
+    "read",
+    "search",
+    "selection",
+    "show",
+    "status",
+    "stop",
+    "view",
+    "wait",
+];
+
+/// Words in the name of a tool that changes files.
+const WRITE_WORDS: &[&str] = &[
+    "append",
+    "copy",
+    "cp",
+    "create",
+    "delete",
+    "download",
+    "edit",
+    "erase",
+    "export",
+    "insert",
+    "mkdir",
+    "modify",
+    "move",
+    "multiedit",
+    "mv",
+    "new",
+    "overwrite",
+    "patch",
+    "remove",
+    "rename",
+    "replace",
+    "rm",
+    "save",
+    "touch",
+    "trash",
+    "truncate",
+    "unlink",
+    "update",
+    "write",
+];
+
+const DELETE_WORDS: &[&str] = &["delete", "erase", "remove", "rm", "trash", "unlink"];
+
+/// Adds to a tool call what its input shows: `tool_kinds`, and canonical keys.
+pub fn complete_call(event: &mut HookEvent) {
+    let is_mcp = event.mcp().is_some();
+    complete_named_call(event, !is_mcp);
+}
+
+/// As [`complete_call`]. `has_own_name`: the tool's name was chosen by the agent's
+/// maker, so that its words count. The name of an MCP tool is anybody's.
+pub(crate) fn complete_named_call(event: &mut HookEvent, has_own_name: bool) {
+    let is_about_tool = event.data.contains_key(field::TOOL_INPUT)
+        || event.tool_name().is_some_and(|name| !name.is_empty());
+    if !is_about_tool {
+        return;
+    }
+    let native_name = event.native_tool_name().unwrap_or_default();
+    let known = event.tool_name().and_then(registry::tool);
+    let input = event.data.get(field::TOOL_INPUT).unwrap_or(&Value::Null);
+    let findings = match known.map(|tool| tool.name) {
+        Some("shell") => Findings::of_shell_tool(input),
+        Some("file_write" | "file_edit") => Findings::of_file_tool(native_name, input),
+        Some(_) => return,
+        None => Findings::of_unknown_tool(native_name, has_own_name, input),
+    };
+    let findings = findings.with_patches(input, event.cwd.as_deref());
+    let mut kinds: Vec<String> = event.tool_kinds().map(str::to_owned).collect();
+    let count = kinds.len();
+    if let Some(known) = known
+        && kinds.is_empty()
+    {
+        kinds.push(known.name.to_owned());
+    }
+    extend_new(&mut kinds, findings.kinds().map(str::to_owned));
+    let is_more = known.map_or(!kinds.is_empty(), |_| kinds.len() > count.max(1));
+    findings.write_to(event);
+    if is_more {
+        event.data.insert(field::TOOL_KINDS.into(), json!(kinds));
+    }
+}
+
+/// The event with the input that the agent sent.
+pub(crate) fn without_inferred(event: &HookEvent) -> Cow<'_, HookEvent> {
+    let Some(Value::Object(inferred)) = event.metadata.get(INFERRED_INPUT) else {
+        return Cow::Borrowed(event);
+    };
+    let mut sent = event.clone();
+    sent.metadata.shift_remove(INFERRED_INPUT);
+    let input = sent.data.entry(field::TOOL_INPUT);
+    let input = input.or_insert_with(|| json!({}));
+    if let Some(whole) = inferred.get(WHOLE_INPUT) {
+        input.clone_from(whole);
+    } else if let Value::Object(input) = input {
+        for (key, original) in inferred {
+            if original.is_null() {
+                input.shift_remove(key);
+            } else {
+                input.insert(key.clone(), original.clone());
+            }
+        }
+    }
+    Cow::Owned(sent)
+}
+
+/// The first key of a rewrite that the agent's own input does not have.
+pub(crate) fn inferred_key<'a>(
+    event: &HookEvent,
+    rewrite: &'a Map<String, Value>,
+) -> Option<&'a str> {
+    let inferred = event.metadata.get(INFERRED_INPUT)?.as_object()?;
+    let mut keys = rewrite.keys().map(String::as_str);
+    let is_whole = inferred.contains_key(WHOLE_INPUT);
+    keys.find(|key| is_whole || inferred.contains_key(*key))
+}
+
+/// What the input of a call shows.
+#[derive(Debug, Default)]
+struct Findings {
+    runs: bool,
+    writes: bool,
+    deletes: bool,
+    commands: Vec<String>,
+    /// The program of a command, and its arguments.
+    program: Option<String>,
+    arguments: Vec<String>,
+    paths: Vec<String>,
+    /// Paths under a key that has other meanings too.
+    weak_paths: Vec<String>,
+    has_content: bool,
+    has_weak_content: bool,
+    content: Option<String>,
+    edits: Vec<Value>,
+    /// Texts that contain a patch.
+    patches: Vec<String>,
+    /// The files of patches.
+    files: Vec<Value>,
+}
+
+impl Findings {
+    fn of_shell_tool(input: &Value) -> Self {
+        let mut found = Self::default();
+        if let Some(Value::String(command)) = input.get("command") {
+            found.commands.push(command.clone());
+        } else {
+            found.search(input, MAX_DEPTH);
+            found.take_program();
+            if found.commands.is_empty() {
+                found.commands.extend(typed_text(input));
+            }
+        }
+        // Whatever else is there belongs to the command.
+        Self {
+            runs: true,
+            commands: found.commands,
+            patches: found.patches,
+            ..Self::default()
+        }
+    }
+
+    fn of_file_tool(name: &str, input: &Value) -> Self {
+        let words = words_of(name);
+        let mut found = Self {
+            writes: true,
+            deletes: has_word(&words, DELETE_WORDS),
+            ..Self::default()
+        };
+        let has_path = input.get("path").is_some_and(Value::is_string);
+        let has_files = input.get("files").is_some_and(Value::is_array);
+        if has_files {
+            return found;
+        }
+        if !has_path || found.deletes {
+            let mut all = Self::default();
+            all.search(input, MAX_DEPTH);
+            all.paths.append(&mut all.weak_paths);
+            found.paths = all.paths;
+            found.patches = all.patches;
+        }
+        found
+    }
+
+    fn of_unknown_tool(name: &str, has_own_name: bool, input: &Value) -> Self {
+        let mut found = Self::default();
+        found.search(input, MAX_DEPTH);
+        found.take_program();
+        let words = if has_own_name {
+            words_of(name)
+        } else {
+            Vec::new()
+        };
+        let is_passive = has_word(&words, PASSIVE_WORDS);
+        let changes_files = has_word(&words, WRITE_WORDS);
+        if changes_files {
+            found.paths.append(&mut found.weak_paths);
+        }
+        let runs_by_name = has_word(&words, SHELL_WORDS)
+            || (has_word(&words, RUN_WORDS) && has_word(&words, RUNNABLE_WORDS));
+        found.runs = !found.commands.is_empty() || (runs_by_name && !is_passive);
+        if found.runs && found.commands.is_empty() {
+            found.commands.extend(typed_text(input));
+        }
+        let has_content =
+            found.has_content || (found.has_weak_content && (changes_files || !is_passive));
+        found.writes |= !found.paths.is_empty() && (has_content || changes_files);
+        found.deletes = found.writes && has_word(&words, DELETE_WORDS);
+        found
+    }
+
+    /// Collects what is in a value, and in the objects and lists inside.
+    fn search(&mut self, value: &Value, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match value {
+            Value::Object(map) => self.search_object(map, depth),
+            Value::Array(items) => {
+                if items.first().and_then(Value::as_str).is_some() {
+                    self.note_patch(&texts_in(value).join("\n"));
+                }
+                for item in items.iter().filter(|item| !item.is_string()) {
+                    self.search(item, depth);
+                }
+            }
+            Value::String(text) => self.note_patch(text),
+            _ => {}
+        }
+    }
+
+    fn search_object(&mut self, map: &Map<String, Value>, depth: usize) {
+        let mut old = None;
+        let mut new = None;
+        for (key, value) in map {
+            let key = plain_key(key);
+            let is = |keys: &[&str]| keys.contains(&key.as_str());
+            if is(COMMAND_KEYS) {
+                self.commands
+                    .extend(command_text(value, is(COMMAND_LIST_KEYS)));
+            }
+            if is(PROGRAM_KEYS) {
+                self.program = self.program.take().or_else(|| nonblank(value));
+            }
+            if is(ARGUMENT_KEYS) && self.arguments.is_empty() {
+                self.arguments = texts_in(value).into_iter().map(str::to_owned).collect();
+            }
+            if is(OUTPUT_KEYS)
+                && let Some(path) = nonblank(value)
+            {
+                self.writes = true;
+                self.paths.insert(0, path);
+            }
+            if is(PATH_KEYS) {
+                let paths = path_texts(value);
+                let list = if is(WEAK_PATH_KEYS) {
+                    &mut self.weak_paths
+                } else {
+                    &mut self.paths
+                };
+                extend_new(list, paths);
+            }
+            self.note_content(&key, value);
+            if is(OLD_TEXT_KEYS) {
+                old = value.as_str();
+            }
+            if is(NEW_TEXT_KEYS) {
+                new = value.as_str();
+            }
+            match value {
+                Value::String(text) => match wrapped_input(text).filter(|_| is(WRAPPER_KEYS)) {
+                    Some(inner) => self.search(&inner, depth),
+                    None => self.note_patch(text),
+                },
+                value => self.search(value, depth),
+            }
+        }
+        if let (Some(old), Some(new)) = (old, new) {
+            self.edits.push(json!({"old": old, "new": new}));
+        }
+    }
+
+    fn note_content(&mut self, key: &str, value: &Value) {
+        let is_strong = CONTENT_KEYS.contains(&key);
+        let is_weak = WEAK_CONTENT_KEYS.contains(&key);
+        let is_something = match value {
+            Value::String(_) | Value::Object(_) => true,
+            Value::Array(items) => is_strong || !items.is_empty(),
+            _ => false,
+        };
+        if !is_something || !(is_strong || is_weak) {
+            return;
+        }
+        self.has_content |= is_strong;
+        self.has_weak_content |= is_weak;
+        if let Value::String(text) = value
+            && self.content.is_none()
+            && !OLD_TEXT_KEYS.contains(&key)
+        {
+            self.content = Some(text.clone());
+        }
+    }
+
+    fn note_patch(&mut self, text: &str) {
+        if patch::has_mark(text) {
+            push_new(&mut self.patches, text.to_owned());
+        }
+    }
+
+    /// A program with its arguments is a command.
+    fn take_program(&mut self) {
+        if !self.commands.is_empty() {
+            return;
+        }
+        let mut words: Vec<String> = self.program.take().into_iter().collect();
+        words.append(&mut self.arguments);
+        if !words.is_empty() {
+            self.commands.push(shell::join_script(&words));
+        }
+    }
+
+    /// Reads the patches, of which those in a command are relative to its folder.
+    fn with_patches(mut self, input: &Value, event_cwd: Option<&str>) -> Self {
+        let cwd = input.get("cwd").and_then(Value::as_str);
+        let cwd = cwd.filter(|cwd| Some(*cwd) != event_cwd);
+        let mut files: Vec<Value> = Vec::new();
+        for command in self.commands.iter().filter(|_| self.runs) {
+            if let Some(found) = patch::files_in_command(command, cwd) {
+                self.writes = true;
+                extend_new(&mut files, found);
+            }
+        }
+        for text in &self.patches {
+            let found = patch::files_in_command(text, cwd).unwrap_or_default();
+            self.writes |= !found.is_empty();
+            // A command's own text was read above.
+            let is_new = |file: &Value| !files.iter().any(|known| known == file);
+            let found: Vec<Value> = found.into_iter().filter(is_new).collect();
+            files.extend(found);
+        }
+        self.files = files;
+        self
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        let runs = self.runs.then_some("shell");
+        let [first, second] = if self.deletes || !self.files.is_empty() {
+            ["file_edit", "file_write"]
+        } else {
+            ["file_write", "file_edit"]
+        };
+        let writes = [first, second].into_iter().filter(|_| self.writes);
+        runs.into_iter().chain(writes)
+    }
+
+    /// Adds the canonical keys that the event's input lacks.
+    fn write_to(self, event: &mut HookEvent) {
+        let mut draft = InputDraft::new(event);
+        if self.runs && !self.commands.is_empty() {
+            draft.add("command", json!(self.commands.join("\n")));
+            if self.commands.len() > 1 {
+                draft.add("commands", json!(self.commands));
+            }
+        }
+        if self.writes {
+            let from_patch = !self.files.is_empty();
+            let files = if from_patch {
+                self.files
+            } else if self.paths.len() > 1 || self.deletes {
+                let operation = if self.deletes { "delete" } else { "update" };
+                let file = |path: &String| json!({"path": path, "operation": operation});
+                self.paths.iter().map(file).collect()
+            } else {
+                Vec::new()
+            };
+            if let [file] = files.as_slice() {
+                for key in ["path", "edits", "content"] {
+                    if let Some(value) = file.get(key) {
+                        draft.add(key, value.clone());
+                    }
+                }
+            }
+            if !files.is_empty() {
+                draft.add("files", Value::Array(files));
+            } else if let Some(path) = self.paths.first() {
+                draft.add("path", json!(path));
+                if !self.edits.is_empty() {
+                    draft.add("edits", Value::Array(self.edits));
+                } else if let Some(content) = self.content {
+                    draft.add("content", json!(content));
+                }
+            }
+        }
+        draft.write_to(event);
+    }
+}
+
+/// The input of a call while keys are added to it.
+struct InputDraft {
+    input: Map<String, Value>,
+    inferred: Map<String, Value>,
+}
+
+impl InputDraft {
+    fn new(event: &HookEvent) -> Self {
+        let inferred = match event.metadata.get(INFERRED_INPUT) {
+            Some(Value::Object(inferred)) => inferred.clone(),
+            _ => Map::new(),
+        };
+        let input = event.tool_input().cloned().unwrap_or_default();
+        Self { input, inferred }
+    }
+
+    /// A value of the same type that is already there stays.
+    fn add(&mut self, key: &str, value: Value) {
+        let here = self.input.get(key);
+        let is_there = here.is_some_and(|here| here.is_string() == value.is_string());
+        if is_there {
+            return;
+        }
+        let original = self.input.insert(key.to_owned(), value);
+        let original = original.unwrap_or_default();
+        self.inferred.entry(key).or_insert(original);
+    }
+
+    fn write_to(mut self, event: &mut HookEvent) {
+        if self.inferred.is_empty() {
+            return;
+        }
+        let data = &mut event.data;
+        let before = data.insert(field::TOOL_INPUT.into(), Value::Object(self.input));
+        if let Some(whole) = before.filter(|before| !before.is_object()) {
+            self.inferred.insert(WHOLE_INPUT.into(), whole);
+        }
+        let inferred = Value::Object(self.inferred);
+        event.metadata.insert(INFERRED_INPUT.into(), inferred);
+    }
+}
+
+/// A key in small letters, without separators.
+fn plain_key(key: &str) -> String {
+    let letters = key.chars().filter(char::is_ascii_alphanumeric);
+    letters.map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// The words of a tool's name: `WriteShellStdin`, `write_shell_stdin` and
+/// `write-shell-stdin` have the same.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = ' ';
+    for letter in name.chars() {
+        let starts = !before.is_alphanumeric()
+            || (letter.is_uppercase() && !before.is_uppercase())
+            || letter.is_numeric() != before.is_numeric();
+        if letter.is_alphanumeric() {
+            match words.last_mut().filter(|_| !starts) {
+                Some(word) => word.extend(letter.to_lowercase()),
+                None => words.push(letter.to_lowercase().collect()),
+            }
+        }
+        before = letter;
+    }
+    words
+}
+
+fn has_word(words: &[String], wanted: &[&str]) -> bool {
+    words.iter().any(|word| wanted.contains(&word.as_str()))
+}
+
+fn nonblank(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+/// The texts of a list.
+fn texts_in(value: &Value) -> Vec<&str> {
+    let items = value.as_array().into_iter().flatten();
+    items.filter_map(Value::as_str).collect()
+}
+
+/// The commands in a value: a text, the words of one command, or several.
+fn command_text(value: &Value, is_several: bool) -> Vec<String> {
+    let texts = texts_in(value).into_iter().map(str::to_owned);
+    let texts: Vec<String> = texts.collect();
+    match nonblank(value) {
+        Some(text) => vec![text],
+        None if texts.is_empty() => Vec::new(),
+        None if is_several => texts,
+        None => vec![shell::join_script(&texts)],
+    }
+}
+
+/// What is typed into a tool that runs it.
+fn typed_text(input: &Value) -> Vec<String> {
+    let texts = match input {
+        Value::Object(map) => {
+            let typed = map
+                .iter()
+                .filter(|(key, _)| TYPED_TEXT_KEYS.contains(&plain_key(key).as_str()));
+            return typed
+                .flat_map(|(_, value)| command_text(value, false))
+                .collect();
+        }
+        other => command_text(other, false),
+    };
+    texts.into_iter().collect()
+}
+
+/// Paths of files, not addresses of pages.
+fn path_texts(value: &Value) -> Vec<String> {
+    let one = value.as_str().into_iter();
+    let all = one.chain(texts_in(value)).map(str::trim);
+    let is_path = |text: &&str| {
+        let is_address = text.starts_with("http://") || text.starts_with("https://");
+        !text.is_empty() && !text.contains('\n') && !is_address
+    };
+    let local = |text: &str| text.strip_prefix("file://").unwrap_or(text).to_owned();
+    all.filter(is_path).map(local).collect()
+}
+
+/// The object or list in a text.
+fn wrapped_input(text: &str) -> Option<Value> {
+    let text = text.trim_start();
+    text.starts_with(['{', '['])
+        .then(|| serde_json::from_str(text).ok())?
+}

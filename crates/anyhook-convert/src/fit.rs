@@ -1,0 +1,277 @@
+//! Stage 2 (`validate` in the user documentation): fits each hook to the target.
+//! For what the target cannot express, the author's strategy or else the
+//! registry's default decides. This has nothing to do with `anyhook validate`,
+//! which checks a manifest.
+
+mod capabilities;
+mod command;
+mod dialect;
+mod events;
+mod fields;
+mod program;
+mod variables;
+
+use anyhook_agents::spec::{Config, EventSpec};
+use anyhook_agents::{Adapter, Placement};
+use anyhook_model::{HandlerKind, Hook, Manifest};
+use serde_json::{Map, Value};
+
+use crate::report::{ConversionWarning, HookWarnings, WarningSeverity, file_warning, hook_as_json};
+use crate::{ConversionOptions, ConversionSource, curl, deny};
+
+pub(crate) use command::command_line;
+
+/// A hook of the source and the entries that it becomes in the target.
+pub(crate) struct FittedHook {
+    pub index: usize,
+    pub placements: Vec<Placement>,
+}
+
+/// An event of the target at which the hook is written, with its matcher.
+struct TargetEvent<'a> {
+    native: String,
+    event: Option<&'a EventSpec>,
+    matcher: Option<String>,
+    matchable: bool,
+    /// Native names of the tools to match, where the target has no matchers.
+    meant_tools: Option<Vec<String>>,
+}
+
+impl<'a> TargetEvent<'a> {
+    fn without_matcher(event: &'a EventSpec) -> Self {
+        Self {
+            native: event.native.to_string(),
+            event: Some(event),
+            matcher: None,
+            matchable: false,
+            meant_tools: None,
+        }
+    }
+}
+
+/// What the converted hook does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FitOutcome {
+    Runs,
+    Denies(&'static str),
+    LeftOut,
+}
+
+pub(crate) fn fit_hooks(
+    source: &ConversionSource,
+    adapter: &'static Adapter,
+    variant: Option<&str>,
+    options: &ConversionOptions<'_>,
+    warnings: &mut Vec<ConversionWarning>,
+) -> Vec<FittedHook> {
+    let is_same_config = source.is_config_of(adapter, variant);
+    let is_same_variant = adapter.kept_variant(&source.manifest) == variant;
+    if !is_same_config {
+        report_target(source, adapter, warnings);
+    }
+    let mut fitted = Vec::new();
+    for (index, hook) in source.manifest.hooks.iter().enumerate() {
+        let mut fitter = HookFitter {
+            fields: hook_as_json(hook),
+            source,
+            adapter,
+            config: adapter.config(variant),
+            is_same_config,
+            is_same_variant,
+            hook,
+            options,
+            warnings: HookWarnings {
+                list: &mut *warnings,
+                hook: index + 1,
+                name: hook.name.clone(),
+            },
+        };
+        let placements = fitter.placements(source.matcherless.contains(&index));
+        fitted.push(FittedHook { index, placements });
+    }
+    fitted
+}
+
+/// Reports what concerns the whole file.
+fn report_target(
+    source: &ConversionSource,
+    adapter: &Adapter,
+    warnings: &mut Vec<ConversionWarning>,
+) {
+    let name = &adapter.spec.name;
+    let mut warn = |severity, field: &str, message: String| {
+        warnings.push(file_warning(severity, field, message));
+    };
+    if let Some(end) = &adapter.spec.legacy {
+        warn(WarningSeverity::Warning, "target", end.to_string());
+    }
+    if let Some(trust) = &adapter.spec.trust {
+        warn(WarningSeverity::Info, "trust", trust.to_string());
+    }
+    let mut files = source.agent.into_iter().flat_map(|agent| &agent.spec.files);
+    if let Some(file) = files.find(|file| adapter.spec.also_reads.contains(&file.path)) {
+        let path = &file.path;
+        let message = format!("{name} also reads `{path}`: hooks that are in both files run twice");
+        warn(WarningSeverity::Warning, "target", message);
+    }
+    // Exhaustive, so that a new field of a manifest is not forgotten here.
+    let Manifest {
+        spec: _,
+        hooks: _,
+        extra,
+    } = &source.manifest;
+    for (key, value) in extra {
+        if key != anyhook_agents::config::MANIFEST_PROVIDER_DATA {
+            let message = format!("{name} has no field for `{key}`");
+            warn(WarningSeverity::Info, key, message);
+            continue;
+        }
+        for (agent, data) in value.as_object().into_iter().flatten() {
+            let settings = data.get("file").and_then(Value::as_object);
+            let settings = settings.filter(|settings| !settings.is_empty());
+            let what = if let Some(settings) = settings {
+                let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+                format!("settings other than hooks ({})", names.join(", "))
+            } else if data.get("unread").is_some() {
+                "entries without a canonical form".to_owned()
+            } else {
+                continue;
+            };
+            let message = format!("{what} of {agent} are not converted");
+            warn(WarningSeverity::Info, key, message);
+        }
+    }
+}
+
+struct HookFitter<'a> {
+    source: &'a ConversionSource,
+    adapter: &'static Adapter,
+    config: &'a Config,
+    /// The source is a config of the target, in the same variant.
+    is_same_config: bool,
+    /// The data kept from this agent's own file has the variant that is written.
+    is_same_variant: bool,
+    hook: &'a Hook,
+    fields: Map<String, Value>,
+    options: &'a ConversionOptions<'a>,
+    warnings: HookWarnings<'a>,
+}
+
+impl HookFitter<'_> {
+    /// Operating systems for which the hook has a separate command.
+    fn systems(&self) -> impl Iterator<Item = &str> {
+        let platform = self.fields.get("handler").and_then(|it| it.get("platform"));
+        let platform = platform.and_then(Value::as_object);
+        let unknown = &self.hook.handler.platform.extra;
+        let keys = platform.into_iter().flat_map(Map::keys).map(String::as_str);
+        keys.filter(|key| !unknown.contains_key(*key))
+    }
+
+    fn target(&self) -> &'static str {
+        &self.adapter.spec.name
+    }
+
+    /// The severity of a loss: critical if the hook protects something.
+    fn weakening_severity(&self) -> WarningSeverity {
+        if self.hook.blocking || self.rewrites() {
+            WarningSeverity::Critical
+        } else {
+            WarningSeverity::Warning
+        }
+    }
+
+    /// The text of the script that the hook runs, if it can be read.
+    fn script(&self) -> Option<String> {
+        let command = command::command_line(&self.hook.handler)?;
+        (self.options.script?)(&command)
+    }
+
+    fn rewrites(&self) -> bool {
+        let mut named = self.hook.degradation.keys().chain(&self.hook.capabilities);
+        named.any(|name| name == "input_rewrite")
+    }
+
+    fn placements(&mut self, matcherless: bool) -> Vec<Placement> {
+        let target_events = self.target_events();
+        if target_events.is_empty() {
+            return Vec::new();
+        }
+        self.report_blocking(&target_events);
+        let outcome = self.fit_capabilities(&target_events);
+        if outcome == FitOutcome::LeftOut {
+            return Vec::new();
+        }
+        let mut data = self.checked_provider_data(&target_events);
+        let mut handler = self.hook.handler.clone();
+        if outcome == FitOutcome::Runs {
+            self.fit_arguments(&mut handler, &mut data);
+            self.fit_variables(&mut handler);
+        }
+        self.fit_timeout(&mut handler);
+        self.report_failure_fields();
+        if outcome == FitOutcome::Runs {
+            self.fit_fields(&mut handler, &target_events);
+        }
+        self.report_manifest_only_fields();
+        let spec = &self.config.handler;
+        let mut placements = Vec::new();
+        for target_event in target_events {
+            let mut placed = handler.clone();
+            let mut data = data.clone();
+            match outcome {
+                FitOutcome::Denies(capability) => {
+                    let reason = deny::deny_reason(capability, &self.short_description());
+                    let tools = target_event.meant_tools.as_deref();
+                    let command =
+                        deny::deny_command(self.adapter, &target_event.native, &reason, tools);
+                    placed = anyhook_model::Handler {
+                        command: Some(command),
+                        timeout: handler.timeout,
+                        ..Default::default()
+                    };
+                }
+                _ if placed.kind == HandlerKind::Http
+                    && !spec.runs(HandlerKind::Http, &target_event.native) =>
+                {
+                    placed.command = Some(curl::curl_command(&placed));
+                    placed.kind = HandlerKind::Command;
+                    placed.url = None;
+                    placed.headers = Map::new();
+                    placed.allowed_env_vars = Vec::new();
+                }
+                _ => {}
+            }
+            if self.blocks_on_failure()
+                && let Some(closed) = &spec.fail_closed
+            {
+                let key = closed.at.trim_start_matches('/');
+                data.insert(key.to_owned(), closed.value.clone());
+            }
+            placements.push(Placement {
+                native_event: target_event.native,
+                matcher: target_event.matcher,
+                matchable: target_event.matchable,
+                matcherless: matcherless && self.is_same_config,
+                name: self.hook.name.clone(),
+                handler: placed,
+                data,
+            });
+        }
+        placements
+    }
+
+    /// The hook in a few words, for the reason of a block.
+    fn short_description(&self) -> String {
+        let handler = &self.hook.handler;
+        let others = [&handler.url, &handler.prompt, &self.hook.name];
+        let other = || others.into_iter().flatten().next().cloned();
+        let described = command::command_line(handler).or_else(other);
+        described.unwrap_or_else(|| format!("#{}", self.warnings.hook))
+    }
+
+    /// Reports a loss that weakens the hook.
+    fn warn_weakened(&mut self, field: &str, message: String) {
+        let severity = self.weakening_severity();
+        self.warnings.warn(severity, field, message);
+    }
+}

@@ -1,0 +1,246 @@
+//! A store that does not answer delays nobody who does not need it.
+
+#![cfg(test)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhook_store::{
+    EventRow, IngestCounts, JournalPosition, ResultRow, SqlDialect, Statement, Store, StoreError,
+    WakeFn, WatchGuard,
+};
+use serde_json::json;
+use support::{Call, Running, Sse};
+
+/// A store whose every operation hangs while `hangs` is set.
+struct HangingStore {
+    store: Arc<dyn Store>,
+    hangs: Arc<AtomicBool>,
+}
+
+impl HangingStore {
+    fn wait(&self) {
+        while self.hangs.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Store for HangingStore {
+    fn dialect(&self) -> SqlDialect {
+        self.store.dialect()
+    }
+
+    fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>, StoreError> {
+        self.wait();
+        self.store.select(statement)
+    }
+
+    fn execute(&self, statement: &Statement) -> Result<u64, StoreError> {
+        self.wait();
+        self.store.execute(statement)
+    }
+
+    fn insert(
+        &self,
+        rows: &[EventRow],
+        position: Option<&JournalPosition>,
+    ) -> Result<IngestCounts, StoreError> {
+        self.wait();
+        self.store.insert(rows, position)
+    }
+
+    fn watch(&self, wake: WakeFn) -> Result<WatchGuard, StoreError> {
+        self.store.watch(wake)
+    }
+
+    fn shrink(&self) -> Result<(), StoreError> {
+        self.store.shrink()
+    }
+}
+
+#[test]
+fn a_store_that_hangs_delays_only_who_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = anyhook_store::open(dir.path().join("store.db").to_str().unwrap()).unwrap();
+    let hangs = Arc::new(AtomicBool::new(false));
+    let store: Arc<dyn Store> = Arc::new(HangingStore {
+        store,
+        hangs: hangs.clone(),
+    });
+    let mut daemon = Running::on(dir, store, |config| {
+        config.limits.store_timeout = Duration::from_millis(400);
+        config.limits.ingest_timeout = Duration::from_millis(400);
+        config.limits.store_reads = 4;
+        config.limits.hooks = 8;
+    });
+    let hook = json!({"session_id": "s"});
+    assert_eq!(daemon.post("/hooks/claude", &hook).status, 200);
+    daemon.until_stored(1);
+    let mut stream = Sse::open(daemon.address, "/stream", Some("0"));
+    assert!(stream.next().is_some());
+
+    hangs.store(true, Ordering::SeqCst);
+    // Many more than there are threads for them.
+    let address = daemon.address;
+    let begun = Instant::now();
+    let readers: Vec<_> = (0..200)
+        .map(|number| {
+            let path = ["/events", "/sessions", "/events/x", "/ingest"][number % 4];
+            std::thread::spawn(move || match path {
+                "/ingest" => Call::new("POST", path)
+                    .token()
+                    .json(&json!([]))
+                    .send(address),
+                _ => Call::new("GET", path).token().send(address),
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        let begun = Instant::now();
+        assert_eq!(daemon.post("/hooks/claude", &hook).status, 200);
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
+    for reader in readers {
+        let reply = reader.join().unwrap();
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (504, "store_timeout")
+        );
+        assert!(
+            reply.body.contains("did not answer within"),
+            "{}",
+            reply.body
+        );
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let metrics = daemon.get("/metrics");
+    assert_eq!(metrics.status, 200);
+    assert!(
+        metrics.body.contains("anyhook_streams 1"),
+        "{}",
+        metrics.body
+    );
+    let challenge = Call::new("POST", "/challenge").header("x-anyhook-nonce", &"a".repeat(32));
+    assert_eq!(challenge.send(address).status, 200);
+
+    // When it answers again, nothing is missing and the open stream goes on.
+    hangs.store(false, Ordering::SeqCst);
+    daemon.until_stored(21);
+    for _ in 0..20 {
+        assert!(stream.next().is_some());
+    }
+    assert_eq!(
+        daemon.get("/events").json()["events"]
+            .as_array()
+            .unwrap()
+            .len(),
+        21
+    );
+
+    // It also ends while the store hangs; what is not stored is in the journal.
+    hangs.store(true, Ordering::SeqCst);
+    assert_eq!(daemon.post("/hooks/claude", &hook).status, 200);
+    let begun = Instant::now();
+    daemon.stop();
+    assert!(
+        begun.elapsed() < Duration::from_secs(40),
+        "{:?}",
+        begun.elapsed()
+    );
+    hangs.store(false, Ordering::SeqCst);
+}
+
+#[test]
+fn a_thousand_streams_get_every_event_once() {
+    let daemon = Running::start();
+    let mut streams: Vec<_> = (0..1000)
+        .map(|number| {
+            let path = ["/stream", "/stream?agent=claude", "/stream?text=ls"][number % 3];
+            Sse::open(daemon.address, path, None)
+        })
+        .collect();
+    let refused = daemon.get("/stream");
+    assert_eq!((refused.status, refused.code().as_str()), (503, "streams"));
+    let begun = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(
+            daemon
+                .post("/hooks/claude", &json!({"session_id": "s"}))
+                .status,
+            200
+        );
+    }
+    for stream in &mut streams {
+        for seq in 1..=5 {
+            assert_eq!(stream.next().unwrap().0, seq.to_string());
+        }
+    }
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(daemon.get("/events").status, 200);
+}
+
+/// One that resumes far behind what is kept in memory reads the store first.
+#[test]
+fn a_stream_that_resumes_far_behind_misses_nothing() {
+    let daemon = Running::start();
+    let _live = Sse::open(daemon.address, "/stream", None);
+    let records: Vec<_> = (0..6000)
+        .map(|n| support::record(&format!("r{n}")))
+        .collect();
+    for part in records.chunks(1500) {
+        let reply = Call::new("POST", "/ingest")
+            .token()
+            .json(&json!(part))
+            .send(daemon.address);
+        assert_eq!(reply.status, 200, "{}", reply.body);
+    }
+    for (after, path) in [(0, "/stream"), (100, "/stream?text=ls"), (5990, "/stream")] {
+        let mut stream = Sse::open(daemon.address, path, Some(&after.to_string()));
+        for seq in after + 1..=6000 {
+            assert_eq!(
+                stream.next().unwrap().0,
+                seq.to_string(),
+                "{path} after {after}"
+            );
+        }
+    }
+}
+
+/// As on a disk that hangs: the call gets an error in time, and other projects their hooks.
+#[test]
+fn a_project_whose_files_hang_delays_no_other() {
+    let daemon = Running::with(|config| {
+        config.limits.hooks = 8;
+        config.limits.hook_start_timeout = Duration::from_millis(300);
+    });
+    *daemon.host.finds_in.lock().unwrap() = Duration::from_secs(5);
+    let address = daemon.address;
+    let call = |cwd: &str| Call::new("POST", "/hooks/claude").json(&json!({"cwd": cwd}));
+    let hung: Vec<_> = (0..20)
+        .map(|_| {
+            let call = call("/hangs");
+            std::thread::spawn(move || call.send(address))
+        })
+        .collect();
+    for reply in hung {
+        let reply = reply.join().unwrap();
+        assert_eq!((reply.status, reply.code().as_str()), (503, "busy"));
+    }
+    *daemon.host.finds_in.lock().unwrap() = Duration::ZERO;
+    for _ in 0..20 {
+        assert_eq!(call("/other").send(address).status, 200);
+    }
+    assert_eq!(
+        call("/hangs").send(address).status,
+        503,
+        "its slots are taken"
+    );
+}

@@ -1,0 +1,293 @@
+//! Edits of a file from reading to writing, under its lock and with its record.
+//!
+//! The record is written before the file: a process that dies in between leaves
+//! a record of an edit that was not made, which is harmless to undo, instead of
+//! an edit without a record.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhook_model::Format;
+use anyhook_util::hash::sha256;
+use serde_json::Value;
+
+use crate::edit::{EditOptions, edit, get, remove_matching};
+use crate::error::EditError;
+use crate::file::{
+    FileError, WriteObserver, missing_folders, permission_bits, read_text, remove_created,
+    write_observed,
+};
+use crate::install_log::InstallLog;
+use crate::lock::FileLock;
+use crate::patch::{EditAction, Patch};
+use crate::path::Key;
+use crate::text::BOM;
+use crate::undo::{UndoMethod, undo_all};
+
+/// How long to wait for another process that edits the same file.
+pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A text, and the edits made to it one after another.
+#[derive(Debug, Clone)]
+pub struct TextEditor {
+    text: String,
+    format: Format,
+    options: EditOptions,
+    patches: Vec<Patch>,
+}
+
+impl TextEditor {
+    pub fn new(text: impl Into<String>, format: Format, options: EditOptions) -> Self {
+        Self {
+            text: text.into(),
+            format,
+            options,
+            patches: Vec::new(),
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The edits so far, oldest first.
+    pub fn patches(&self) -> &[Patch] {
+        &self.patches
+    }
+
+    /// See [`get`].
+    pub fn get(&self, path: &[Key]) -> Result<Option<Value>, EditError> {
+        get(&self.text, self.format, path)
+    }
+
+    /// Appends `value` to the array at `path`, which is created if it is missing.
+    pub fn append(&mut self, path: &[Key], value: &Value) -> Result<(), EditError> {
+        self.edit(EditAction::Append, path, value)
+    }
+
+    /// As [`Self::append`], but does nothing if `ours` recognizes an element of
+    /// the array. Returns whether something was appended.
+    pub fn append_unless(
+        &mut self,
+        path: &[Key],
+        value: &Value,
+        ours: &dyn Fn(&Value) -> bool,
+    ) -> Result<bool, EditError> {
+        if let Some(Value::Array(items)) = self.get(path)?
+            && items.iter().any(ours)
+        {
+            return Ok(false);
+        }
+        self.append(path, value).map(|()| true)
+    }
+
+    /// Adds a key that does not exist yet.
+    pub fn set(&mut self, path: &[Key], value: &Value) -> Result<(), EditError> {
+        self.edit(EditAction::Set, path, value)
+    }
+
+    /// The text, or `before` if no edit was made.
+    pub fn into_text(self, before: Option<&str>) -> Option<String> {
+        if self.patches.is_empty() {
+            before.map(str::to_owned)
+        } else {
+            Some(self.text)
+        }
+    }
+
+    fn edit(&mut self, action: EditAction, path: &[Key], value: &Value) -> Result<(), EditError> {
+        let edited = edit(&self.text, self.format, action, path, value, &self.options)?;
+        self.text = edited.text;
+        self.patches.push(edited.patch);
+        Ok(())
+    }
+}
+
+/// A file to edit, and the folder for its lock and its record.
+#[derive(Debug, Clone)]
+pub struct EditableFile {
+    pub path: PathBuf,
+    pub state: PathBuf,
+    pub format: Format,
+    pub options: EditOptions,
+}
+
+/// The text of a file before and after. `None`: the file does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContentChange {
+    pub before: Option<String>,
+    pub after: Option<String>,
+    /// How edits were undone; [`UndoMethod::Absent`] if none was.
+    pub method: UndoMethod,
+}
+
+impl ContentChange {
+    /// A change that undoes no recorded edit.
+    pub fn written(before: Option<String>, after: Option<String>) -> Self {
+        Self {
+            before,
+            after,
+            method: UndoMethod::Absent,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.before == self.after
+    }
+
+    /// A unified diff, empty if nothing changes.
+    pub fn diff(&self, name: &str) -> String {
+        let side = |text: &Option<String>| text.as_ref().map_or("/dev/null", |_| name);
+        crate::diff::diff(
+            self.before.as_deref().unwrap_or_default(),
+            self.after.as_deref().unwrap_or_default(),
+            side(&self.before),
+            side(&self.after),
+        )
+    }
+}
+
+/// Makes the requested edits.
+pub type EditFn<'f> = &'f mut dyn FnMut(&mut TextEditor) -> Result<(), EditError>;
+
+impl EditableFile {
+    /// Makes the edits, and records how to undo them.
+    pub fn install(&self, edits: EditFn<'_>) -> Result<ContentChange, FileError> {
+        self.install_observed(edits, &mut |_, _| Ok(()))
+    }
+
+    /// As [`Self::install`], with an observer of every step of every write.
+    pub fn install_observed(
+        &self,
+        edits: EditFn<'_>,
+        observer: WriteObserver<'_>,
+    ) -> Result<ContentChange, FileError> {
+        let lock = FileLock::acquire(&self.state, &self.path, LOCK_TIMEOUT)?;
+        let target = lock.target();
+        let before = read_text(target)?;
+        let editor = self.edited_text(before.as_deref(), edits)?;
+        let after = Some(editor.text);
+        if editor.patches.is_empty() || before == after {
+            return Ok(ContentChange::written(before.clone(), before));
+        }
+        let text = after.as_deref().unwrap_or_default().as_bytes();
+        let mut log = self.load_or_create_log(target, before.as_deref())?;
+        log.patches.extend(editor.patches);
+        log.after = sha256(text);
+        log.save(&self.state, observer)?;
+        write_observed(target, text, observer)?;
+        Ok(ContentChange::written(before, after))
+    }
+
+    /// What [`Self::uninstall`] would do. Writes nothing.
+    pub fn preview_uninstall(
+        &self,
+        array_paths: &[Vec<Key>],
+        ours: &dyn Fn(&Value) -> bool,
+    ) -> Result<ContentChange, FileError> {
+        let log = InstallLog::load(&self.state, &self.path)?;
+        self.plan_uninstall(read_text(&self.path)?, log.as_ref(), array_paths, ours)
+    }
+
+    /// Undoes the recorded edits; then removes whatever else `ours` recognizes in
+    /// the arrays at `array_paths`, in case the record was lost.
+    pub fn uninstall(
+        &self,
+        array_paths: &[Vec<Key>],
+        ours: &dyn Fn(&Value) -> bool,
+    ) -> Result<ContentChange, FileError> {
+        self.uninstall_observed(array_paths, ours, &mut |_, _| Ok(()))
+    }
+
+    /// As [`Self::uninstall`], with an observer of every step of every write.
+    pub fn uninstall_observed(
+        &self,
+        array_paths: &[Vec<Key>],
+        ours: &dyn Fn(&Value) -> bool,
+        observer: WriteObserver<'_>,
+    ) -> Result<ContentChange, FileError> {
+        let lock = FileLock::acquire(&self.state, &self.path, LOCK_TIMEOUT)?;
+        let target = lock.target();
+        let log = InstallLog::load(&self.state, target)?;
+        let change = self.plan_uninstall(read_text(target)?, log.as_ref(), array_paths, ours)?;
+        let folders = log.map(|log| log.folders).unwrap_or_default();
+        match &change.after {
+            Some(text) if !change.is_empty() => {
+                write_observed(target, text.as_bytes(), observer)?;
+            }
+            Some(_) => {}
+            None => remove_created(target, &folders)?,
+        }
+        InstallLog::forget(&self.state, target)?;
+        Ok(change)
+    }
+
+    /// The edits, made to a text instead of the file's.
+    pub fn edited_text(
+        &self,
+        before: Option<&str>,
+        edits: EditFn<'_>,
+    ) -> Result<TextEditor, FileError> {
+        let text = before.unwrap_or_default();
+        let mut editor = TextEditor::new(text, self.format, self.options.clone());
+        edits(&mut editor).map_err(|error| self.edit_error(error))?;
+        Ok(editor)
+    }
+
+    /// The record to extend: a new one if the file is gone or has no recorded edits.
+    fn load_or_create_log(
+        &self,
+        target: &Path,
+        before: Option<&str>,
+    ) -> Result<InstallLog, FileError> {
+        let known = InstallLog::load(&self.state, target)?;
+        let gone = before.is_none();
+        if let Some(log) = known.filter(|log| !gone && !log.patches.is_empty()) {
+            return Ok(log);
+        }
+        Ok(InstallLog {
+            existed: !gone,
+            mode: permission_bits(target),
+            before: before.map(|text| sha256(text.as_bytes())),
+            folders: missing_folders(target),
+            ..InstallLog::new(target)
+        })
+    }
+
+    fn plan_uninstall(
+        &self,
+        before: Option<String>,
+        log: Option<&InstallLog>,
+        array_paths: &[Vec<Key>],
+        ours: &dyn Fn(&Value) -> bool,
+    ) -> Result<ContentChange, FileError> {
+        let Some(text) = before else {
+            return Ok(ContentChange::written(None, None));
+        };
+        let patches = log.map(|log| log.patches.as_slice()).unwrap_or_default();
+        let undone = undo_all(&text, patches, ours).map_err(|error| self.edit_error(error))?;
+        let (mut rest, mut method) = (undone.text, undone.method);
+        for array_path in array_paths {
+            let swept = remove_matching(&rest, self.format, array_path, ours)
+                .map_err(|error| self.edit_error(error))?;
+            if !swept.values.is_empty() {
+                rest = swept.text;
+                method = UndoMethod::Structural;
+            }
+        }
+        let created = log.is_some_and(|log| !log.existed);
+        let blank = rest.trim_start_matches(BOM).trim().is_empty();
+        Ok(ContentChange {
+            before: Some(text),
+            after: (!(created && blank)).then_some(rest),
+            method,
+        })
+    }
+
+    fn edit_error(&self, source: EditError) -> FileError {
+        FileError::Edit {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What the guards know about a call besides the event.
+
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Default)]
+pub struct GuardContext {
+    /// The root of the repository; without it, the event's folder.
+    pub project: Option<PathBuf>,
+    pub home: Option<PathBuf>,
+    /// Folders for temporary files besides `/tmp`, `/var/tmp` and `$TMPDIR`.
+    pub temporary: Vec<PathBuf>,
+    /// Files in which agents keep their hooks and settings, as the adapters list
+    /// them: relative to the project or the home folder, or absolute. `*` stands
+    /// for a part of a name.
+    pub agent_files: Vec<String>,
+    /// Where anyhook keeps its own manifests, settings and state: absolute.
+    pub own_folders: Vec<PathBuf>,
+}

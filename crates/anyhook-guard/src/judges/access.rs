@@ -1,0 +1,644 @@
+//! Which files a shell command reads and writes, by the meaning of its operands.
+
+use crate::paths::normalize;
+use crate::shell::{Invocation, InvocationPlace, RedirectKind, ResolvedWord, first_operand};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Its content is shown or sent.
+    Read,
+    /// Looked through for a pattern, with everything below it.
+    Search,
+    Write,
+    Delete,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct ShellFile {
+    /// Absolute, with unknown parts; `None` if the folder is not known.
+    pub(crate) path: Option<String>,
+    pub(crate) word: ResolvedWord,
+    pub(crate) access: Access,
+}
+
+/// Programs that print or send their operands.
+const READERS: &[&str] = &[
+    "cat",
+    "less",
+    "more",
+    "most",
+    "head",
+    "tail",
+    "nl",
+    "tac",
+    "bat",
+    "batcat",
+    "view",
+    "strings",
+    "xxd",
+    "hexdump",
+    "hd",
+    "od",
+    "base64",
+    "base32",
+    "gbase64",
+    "sort",
+    "uniq",
+    "cut",
+    "paste",
+    "rev",
+    "fold",
+    "fmt",
+    "pr",
+    "column",
+    "expand",
+    "comm",
+    "diff",
+    "diff3",
+    "sdiff",
+    "cmp",
+    "colordiff",
+    "delta",
+    "vimdiff",
+    "vim",
+    "vi",
+    "nvim",
+    "nano",
+    "emacs",
+    "code",
+    "cursor",
+    "subl",
+    "micro",
+    "hx",
+    "ed",
+    "ex",
+    "pico",
+    "open",
+    "xdg-open",
+    "jq",
+    "yq",
+    "xmllint",
+    "glow",
+    "tr",
+    "split",
+    "csplit",
+    "zcat",
+    "gzip",
+    "bzip2",
+    "xz",
+    "zstd",
+    "tar",
+    "zip",
+    "7z",
+    "gpg",
+    "openssl",
+    "source",
+    ".",
+    "xclip",
+    "pbcopy",
+    "wl-copy",
+    "mail",
+    "mutt",
+    "sponge",
+    "iconv",
+    "dos2unix",
+    "rg",
+    "scp",
+    "rsync",
+    "sftp",
+    "ftp",
+    "curl",
+    "wget",
+    "http",
+    "nc",
+    "socat",
+    "aws",
+    "gsutil",
+    "rclone",
+    "python",
+    "dotenv",
+    "export",
+    "envsubst",
+    "ssh-keygen",
+    "keytool",
+    "cpio",
+    "pax",
+    "ar",
+    "shuf",
+    "tee",
+    "sum",
+    "look",
+    "join",
+    "ul",
+    "lolcat",
+    "gcat",
+    "ghead",
+    "gtail",
+    "fgrep",
+    "uuencode",
+];
+
+impl ShellFile {
+    fn new(invocation: &Invocation, word: &ResolvedWord, access: Access) -> Self {
+        let path = if invocation.place == InvocationPlace::Local || word.text.starts_with('/') {
+            normalize(invocation.cwd.as_deref(), &word.text)
+        } else {
+            None
+        };
+        Self {
+            path,
+            word: word.clone(),
+            access,
+        }
+    }
+}
+
+/// The files of a command, as far as its words name them.
+pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
+    let mut found = Vec::new();
+    for redirect in &invocation.redirects {
+        let access = match redirect.kind {
+            RedirectKind::Input => Access::Read,
+            RedirectKind::Output | RedirectKind::Append | RedirectKind::ReadWrite => Access::Write,
+            RedirectKind::Duplicate | RedirectKind::Text => continue,
+        };
+        found.push(ShellFile::new(invocation, &redirect.target, access));
+    }
+    let mut push =
+        |word: &ResolvedWord, access| found.push(ShellFile::new(invocation, word, access));
+    let operands: Vec<&ResolvedWord> = invocation
+        .operands()
+        .filter(|word| word.text != "--")
+        .collect();
+    let name = invocation.name.as_str();
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    match name {
+        "cp" | "gcp" | "install" | "ln" | "link" | "rsync" | "scp" | "ditto" => {
+            let target = target_option(invocation);
+            let (last, sources) = match (&target, operands.split_last()) {
+                (Some(_), _) => (None, operands.as_slice()),
+                (None, Some((last, sources))) if !sources.is_empty() => (Some(*last), sources),
+                (None, _) => (None, operands.as_slice()),
+            };
+            for source in sources {
+                push(source, Access::Read);
+            }
+            let folder = last.cloned().or(target);
+            if let Some(folder) = folder {
+                push(&folder, Access::Write);
+                for source in sources {
+                    let base = source
+                        .text
+                        .trim_end_matches('/')
+                        .rsplit('/')
+                        .next()
+                        .unwrap_or_default();
+                    let inside =
+                        ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')));
+                    push(&inside, Access::Write);
+                }
+            }
+        }
+        "mv" | "gmv" | "rename" => {
+            let target = target_option(invocation);
+            let (last, sources) = match (&target, operands.split_last()) {
+                (None, Some((last, sources))) => (Some(*last), sources),
+                _ => (None, operands.as_slice()),
+            };
+            for source in sources {
+                push(source, Access::Delete);
+                push(source, Access::Read);
+            }
+            if let Some(folder) = last.cloned().or(target) {
+                push(&folder, Access::Write);
+                for source in sources {
+                    let base = source
+                        .text
+                        .trim_end_matches('/')
+                        .rsplit('/')
+                        .next()
+                        .unwrap_or_default();
+                    let inside =
+                        ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')));
+                    push(&inside, Access::Write);
+                }
+            }
+        }
+        "rm" | "unlink" | "rmdir" | "shred" | "srm" | "trash" | "trash-put" | "rimraf"
+        | "del-cli" | "grm" => {
+            for operand in operands {
+                push(operand, Access::Delete);
+            }
+        }
+        "tee" | "truncate" | "touch" | "sponge" | "mkdir" | "mkfifo" | "mknod" | "patch"
+        | "gtee" => {
+            let skipped = if name == "truncate" {
+                &["-s", "--size", "-r"][..]
+            } else {
+                &["-i", "-t", "-d", "-r", "-m"]
+            };
+            let mut index = 1;
+            while index < invocation.words.len() {
+                index = first_operand(&invocation.words, index, skipped);
+                if let Some(word) = invocation.words.get(index) {
+                    push(word, Access::Write);
+                }
+                index += 1;
+            }
+        }
+        "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
+            // `chmod -x file` has its mode among the options.
+            let has_mode = invocation.texts().any(|text| {
+                text.len() > 1
+                    && text.starts_with('-')
+                    && text.chars().skip(1).all(|letter| "rwxXst".contains(letter))
+            });
+            for operand in operands.iter().skip(usize::from(!has_mode)) {
+                push(operand, Access::Write);
+            }
+        }
+        "dd" => {
+            for word in invocation.arguments() {
+                if let Some(path) = word.text.strip_prefix("of=") {
+                    push(&ResolvedWord::new(path), Access::Write);
+                } else if let Some(path) = word.text.strip_prefix("if=") {
+                    push(&ResolvedWord::new(path), Access::Read);
+                }
+            }
+        }
+        "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "mawk" | "nawk" | "sd" => {
+            let has_code = invocation.has_option("ef", &["--expression", "--file"]);
+            let is_in_place = match name {
+                "sd" => true,
+                "awk" | "gawk" | "mawk" | "nawk" => invocation.has_word("inplace"),
+                _ => invocation
+                    .texts()
+                    .any(|text| text.starts_with("--in-place") || is_in_place_cluster(text)),
+            };
+            let skipped = match name {
+                "sd" => 2,
+                "perl" | "ruby" => 0,
+                _ => usize::from(!has_code),
+            };
+            let values: &[&str] = &[
+                "-e",
+                "-f",
+                "-F",
+                "-v",
+                "--expression",
+                "--file",
+                "-E",
+                "-I",
+                "-M",
+            ];
+            let values = if matches!(name, "sed" | "gsed") {
+                &["-e", "-f", "--expression", "--file"][..]
+            } else {
+                values
+            };
+            let mut index = 1;
+            let mut place = 0;
+            while index < invocation.words.len() {
+                index = first_operand(&invocation.words, index, values);
+                if let Some(word) = invocation.words.get(index) {
+                    if place >= skipped {
+                        push(
+                            word,
+                            if is_in_place {
+                                Access::Write
+                            } else {
+                                Access::Read
+                            },
+                        );
+                        if is_in_place && !matches!(name, "sd") {
+                            push(word, Access::Read);
+                        }
+                    }
+                    place += 1;
+                }
+                index += 1;
+            }
+        }
+        "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" | "ugrep" | "ggrep" | "zgrep" => {
+            let values: &[&str] = &[
+                "-e",
+                "-f",
+                "-A",
+                "-B",
+                "-C",
+                "-m",
+                "-g",
+                "--glob",
+                "-t",
+                "-T",
+                "--type",
+                "-d",
+                "-D",
+                "--regexp",
+                "--include",
+                "--exclude",
+                "--max-count",
+            ];
+            let has_pattern = invocation.has_option("e", &["--regexp", "--files"]);
+            let lists = invocation.has_option(
+                "lLc",
+                &[
+                    "--files-with-matches",
+                    "--files-without-match",
+                    "--count",
+                    "--files",
+                ],
+            ) || invocation.has_option("q", &["--quiet", "--silent"]);
+            let is_recursive = matches!(name, "rg" | "ag" | "ack")
+                || invocation.has_option("rR", &["--recursive", "--dereference-recursive"]);
+            let mut index = 1;
+            let mut place = 0;
+            while index < invocation.words.len() {
+                index = first_operand(&invocation.words, index, values);
+                if let Some(word) = invocation.words.get(index) {
+                    if place > 0 || has_pattern {
+                        push(
+                            word,
+                            if lists || is_recursive {
+                                Access::Search
+                            } else {
+                                Access::Read
+                            },
+                        );
+                        if !lists {
+                            push(word, Access::Read);
+                        }
+                    }
+                    place += 1;
+                }
+                index += 1;
+            }
+            if let Some(at) = invocation.words.iter().position(|word| word.text == "-f")
+                && let Some(word) = invocation.words.get(at + 1)
+            {
+                push(word, Access::Read);
+            }
+        }
+        "git" => git_files(invocation, &mut push),
+        "curl" | "wget" | "http" | "https" | "aria2c" => {
+            transfer_files(invocation, &mut push);
+        }
+        "tar" | "bsdtar" | "zip" | "7z" => {
+            let extracts = invocation
+                .texts()
+                .next()
+                .is_some_and(|text| text.contains('x') && !text.starts_with("--c"))
+                || invocation.has_option("x", &["--extract"]);
+            for (index, operand) in operands.iter().enumerate() {
+                if name == "zip" && index == 0 {
+                    push(operand, Access::Write);
+                } else {
+                    push(operand, Access::Read);
+                }
+            }
+            if extracts && let Some(folder) = target_folder_option(invocation) {
+                push(&folder, Access::Write);
+            }
+            if let Some(at) = invocation.words.iter().position(|word| word.text == "-T")
+                && let Some(word) = invocation.words.get(at + 1)
+            {
+                push(word, Access::Read);
+            }
+        }
+        "docker" | "podman" => {
+            let texts: Vec<&str> = invocation.texts().collect();
+            if texts.first() == Some(&"cp") {
+                for operand in operands.iter().skip(1) {
+                    push(operand, Access::Read);
+                }
+            }
+        }
+        "age" | "openssl" | "gpg" => {
+            for operand in operands {
+                push(operand, Access::Read);
+            }
+        }
+        "vim" | "vi" | "nvim" | "nano" | "emacs" | "ed" | "ex" | "code" | "pico" | "micro"
+        | "hx" | "subl" => {
+            for operand in operands {
+                push(operand, Access::Read);
+                push(operand, Access::Write);
+            }
+        }
+        "gzip" | "bzip2" | "xz" | "zstd" | "gunzip" | "unzip" => {
+            for operand in operands {
+                push(operand, Access::Read);
+                push(operand, Access::Write);
+            }
+        }
+        _ if (stem == "python" || stem == "node" || crate::shell::SHELLS.contains(&name))
+            // The script itself and its arguments.
+            && invocation.code.is_none() =>
+        {
+            for operand in operands {
+                push(operand, Access::Read);
+            }
+        }
+        _ if READERS.contains(&name) => {
+            for operand in operands {
+                push(operand, Access::Read);
+                if let Some((_, value)) = operand.text.split_once(['=', '@']) {
+                    push(&ResolvedWord::new(value), Access::Read);
+                }
+            }
+        }
+        _ => {}
+    }
+    if matches!(
+        name,
+        "sort"
+            | "gcc"
+            | "cc"
+            | "clang"
+            | "g++"
+            | "rustc"
+            | "pandoc"
+            | "go"
+            | "ld"
+            | "protoc"
+            | "esbuild"
+    ) {
+        for pair in invocation.words.windows(2) {
+            if let [option, value] = pair
+                && option.text == "-o"
+            {
+                found.push(ShellFile::new(invocation, value, Access::Write));
+            }
+        }
+    }
+    // Options with files that many programs share.
+    for word in invocation.arguments() {
+        if let Some((option, value)) = word.text.split_once('=')
+            && matches!(
+                option,
+                "--output"
+                    | "--outfile"
+                    | "--out"
+                    | "--output-document"
+                    | "--log-file"
+                    | "--target-directory"
+            )
+        {
+            found.push(ShellFile::new(
+                invocation,
+                &ResolvedWord::new(value),
+                Access::Write,
+            ));
+        }
+    }
+    found
+}
+
+fn is_in_place_cluster(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|cluster| {
+        !cluster.starts_with('-')
+            && (cluster.starts_with('i')
+                || (cluster.chars().take(4).any(|letter| letter == 'i')
+                    && cluster
+                        .chars()
+                        .take_while(|letter| *letter != 'i')
+                        .all(|letter| "nErspwlaz0".contains(letter))))
+    })
+}
+
+/// `-t DIR` of `cp`, `mv`, `install` and `ln`.
+fn target_option(invocation: &Invocation) -> Option<ResolvedWord> {
+    for (index, word) in invocation.words.iter().enumerate().skip(1) {
+        if let Some(value) = word.text.strip_prefix("--target-directory=") {
+            return Some(ResolvedWord::new(value));
+        }
+        let is_cluster =
+            word.text.starts_with('-') && !word.text.starts_with("--") && word.text.ends_with('t');
+        if is_cluster || word.text == "--target-directory" {
+            return invocation.words.get(index + 1).cloned();
+        }
+    }
+    None
+}
+
+fn target_folder_option(invocation: &Invocation) -> Option<ResolvedWord> {
+    let at = invocation
+        .words
+        .iter()
+        .position(|word| word.text == "-C" || word.text == "--directory")?;
+    invocation.words.get(at + 1).cloned()
+}
+
+fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
+    let mut words = invocation
+        .arguments()
+        .iter()
+        .skip_while(|word| word.text.starts_with('-'));
+    let Some(verb) = words.next() else {
+        return;
+    };
+    let operands: Vec<&ResolvedWord> = words.filter(|word| !word.text.starts_with('-')).collect();
+    let access = match verb.text.as_str() {
+        "rm" | "mv" => Access::Delete,
+        "checkout" | "restore" | "apply" | "clean" => Access::Write,
+        "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" => Access::Read,
+        _ => return,
+    };
+    for operand in &operands {
+        push(operand, access);
+        // `HEAD:path`.
+        if let Some((_, path)) = operand.text.split_once(':') {
+            push(&ResolvedWord::new(path), access);
+        }
+    }
+    if verb.text == "mv"
+        && let Some(last) = operands.last()
+    {
+        push(last, Access::Write);
+    }
+}
+
+fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
+    let words = &invocation.words;
+    for (index, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        let (option, value) = match text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => {
+                (option, Some(ResolvedWord::new(value)))
+            }
+            _ => (text, words.get(index + 1).cloned()),
+        };
+        let value = || value.clone().unwrap_or_default();
+        match option {
+            "-o" | "--output" | "-O" | "--output-document" | "-D" | "--dump-header"
+            | "--output-file" | "-c" | "--cookie-jar" | "-a"
+                if !(option == "-O" && invocation.name == "curl"
+                    || option == "-c" && invocation.name == "wget") =>
+            {
+                push(&value(), Access::Write);
+            }
+            "-T" | "--upload-file" | "-K" | "--config" | "--key" | "-E" | "--cert"
+            | "--netrc-file" | "--post-file" | "--body-file" | "-b" | "--cookie" | "-i"
+            | "--input-file"
+                if !(matches!(option, "-i" | "-b" | "-E")
+                    && invocation.name == "curl"
+                    && !value().text.contains(['/', '.'])) =>
+            {
+                push(&value(), Access::Read);
+            }
+            "-d" | "--data" | "--data-binary" | "--data-raw" | "--data-urlencode" | "-F"
+            | "--form" | "--json" | "--data-ascii" | "--form-string" | "-H" | "--header" => {
+                for mark in ['@', '<'] {
+                    if let Some((_, path)) = value().text.split_once(mark) {
+                        let path = path.split([';', ',']).next().unwrap_or_default();
+                        push(&ResolvedWord::new(path), Access::Read);
+                    }
+                }
+            }
+            _ => {
+                if text.starts_with('-')
+                    && !text.starts_with("--")
+                    && text.len() > 2
+                    && text.ends_with(['o', 'O'])
+                    && !text.contains('@')
+                    && !(text.ends_with('O') && invocation.name == "curl")
+                {
+                    push(&value(), Access::Write);
+                }
+                if let Some(path) = text.strip_prefix("file://") {
+                    push(&ResolvedWord::new(path), Access::Read);
+                }
+                for prefix in ["-o", "-T", "-O", "-qO"] {
+                    if let Some(path) = text.strip_prefix(prefix)
+                        && !path.is_empty()
+                        && !text.starts_with("--")
+                        && path != "-"
+                    {
+                        push(
+                            &ResolvedWord::new(path),
+                            if prefix == "-T" {
+                                Access::Read
+                            } else {
+                                Access::Write
+                            },
+                        );
+                    }
+                }
+                for prefix in ["-d@", "-F@", "-d", "-F"] {
+                    if let Some((_, path)) = text
+                        .strip_prefix(prefix)
+                        .and_then(|rest| rest.split_once('@'))
+                    {
+                        push(&ResolvedWord::new(path), Access::Read);
+                    }
+                }
+                // httpie: `field@file`, `@file`.
+                if invocation.name.starts_with("http")
+                    && let Some((_, path)) = text.split_once('@')
+                {
+                    push(&ResolvedWord::new(path), Access::Read);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! `cloud`: destroying infrastructure, clusters, buckets and repositories.
+
+use super::{Objections, operand_texts};
+use crate::input::GuardInput;
+use crate::shell::{Invocation, UNKNOWN};
+
+const COMMON_VALUES: &[&str] = &[
+    "-n",
+    "--namespace",
+    "--context",
+    "--kube-context",
+    "--kubeconfig",
+    "--profile",
+    "--region",
+    "--project",
+    "--zone",
+    "--cluster",
+    "-s",
+    "--stack",
+    "-C",
+    "--cwd",
+    "--output",
+    "-o",
+    "--endpoint-url",
+    "--account",
+    "-R",
+    "--repo",
+    "--configuration",
+    "--as",
+    "--server",
+    "--token",
+    "--subscription",
+    "-g",
+    "--resource-group",
+    "-l",
+    "--selector",
+    "-f",
+    "--filename",
+    "-k",
+    "--filter",
+    "--format",
+    "--app",
+    "-a",
+    "-H",
+    "--host",
+    "-p",
+    "--project-name",
+    "--query",
+    "-F",
+    "--field",
+    "-X",
+    "--method",
+    "--body",
+    "--title",
+    "-t",
+    "-b",
+    "--message",
+    "-m",
+    "--log-level",
+];
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    found.judge_each(input, judge_invocation);
+}
+
+fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let name = invocation.name.as_str();
+    let is_dry = invocation.texts().any(|text| {
+        text.starts_with("--dry-run") && text != "--dry-run=none"
+            || matches!(
+                text,
+                "--dryrun" | "--help" | "-h" | "--what-if" | "help" | "--DryRun"
+            )
+            || text == "-help"
+    });
+    if is_dry {
+        return;
+    }
+    let values: Vec<&str> = COMMON_VALUES
+        .iter()
+        .copied()
+        .filter(|option| !(name == "gsutil" && matches!(*option, "-m" | "-o")))
+        .collect();
+    let operands = operand_texts(invocation, &values);
+    let lower: Vec<String> = operands
+        .iter()
+        .map(|text| text.to_ascii_lowercase())
+        .collect();
+    let first = lower.first().map_or("", String::as_str);
+    let has = |word: &str| lower.iter().any(|text| text == word);
+    let unknown_verb = first.contains(UNKNOWN);
+    let deny = |found: &mut Objections<'_>, rule: &str, what: &str| found.deny(rule, shown(), what);
+    match name {
+        "terraform" | "tofu" | "terragrunt" | "opentofu" => {
+            let is_destroy = has("destroy")
+                || invocation.has_option("", &["-destroy", "--destroy"]) && has("apply");
+            if is_destroy {
+                deny(found, "destroy", "this destroys infrastructure");
+            } else if first == "state" && (has("rm") || has("push"))
+                || first == "force-unlock"
+                || first == "workspace" && has("delete")
+                || first == "taint"
+            {
+                deny(
+                    found,
+                    "state",
+                    "this changes the state that Terraform keeps of the infrastructure",
+                );
+            } else if unknown_verb {
+                found.ask_user(
+                    "dynamic",
+                    shown(),
+                    "which command this runs is only known at run time",
+                );
+            }
+        }
+        "pulumi" | "cdk" | "cdktf" | "serverless" | "sls" | "sst" | "cdk8s" | "copilot"
+        | "amplify" | "zappa" | "chalice" | "eb" | "up" => {
+            let is_destroy = matches!(
+                first,
+                "destroy" | "remove" | "delete" | "undeploy" | "terminate"
+            ) || has("destroy")
+                || name == "pulumi"
+                    && (first == "stack" && has("rm") || first == "state" && has("delete"))
+                || matches!(name, "copilot" | "amplify") && has("delete")
+                || invocation.has_option("", &["--destroy"]);
+            if is_destroy && !(matches!(name, "up") && first != "stack") {
+                deny(found, "destroy", "this destroys infrastructure");
+            }
+        }
+        "sam" if first == "delete" => deny(found, "destroy", "this deletes a stack"),
+        "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" => {
+            let verb = lower
+                .iter()
+                .find(|text| *text != "kubectl")
+                .map_or("", String::as_str);
+            match verb {
+                "delete" => deny(found, "kubernetes", "this deletes resources of a cluster"),
+                "drain" => deny(found, "kubernetes", "this evicts every pod of a node"),
+                "replace" if invocation.has_option("", &["--force"]) => deny(
+                    found,
+                    "kubernetes",
+                    "this deletes resources and creates them again",
+                ),
+                "scale"
+                    if invocation
+                        .texts()
+                        .any(|text| text.starts_with("--replicas=0"))
+                        || invocation
+                            .texts()
+                            .collect::<Vec<_>>()
+                            .windows(2)
+                            .any(|pair| pair == ["--replicas", "0"]) =>
+                {
+                    deny(found, "kubernetes", "this stops every replica");
+                }
+                "apply" if invocation.has_option("", &["--prune"]) => deny(
+                    found,
+                    "kubernetes",
+                    "this deletes what the files do not list",
+                ),
+                "rollout" | "cordon" => {}
+                _ if verb.contains(UNKNOWN) => found.ask_user(
+                    "dynamic",
+                    shown(),
+                    "which command this runs is only known at run time",
+                ),
+                _ => {}
+            }
+        }
+        "helm" | "helmfile"
+            if matches!(
+                first,
+                "uninstall" | "delete" | "del" | "un" | "destroy" | "rollback"
+            ) && (first != "rollback") =>
+        {
+            deny(found, "kubernetes", "this deletes a release");
+        }
+        "aws" => judge_aws(&lower, invocation, found),
+        "gcloud" | "gsutil" | "bq" => {
+            let is_delete = has("delete")
+                || has("destroy")
+                || has("rb")
+                || has("purge")
+                || (name == "gsutil" || has("storage")) && (has("rm"))
+                || name == "bq" && has("rm")
+                || name == "gsutil" && has("rsync") && invocation.has_option("d", &[]);
+            // Values that users give: `config set x delete`.
+            let is_value = first == "logging" && lower.get(1).is_some_and(|word| word == "read")
+                || matches!(first, "config")
+                    && !(has("delete")
+                        && lower.iter().position(|text| text == "delete") == Some(2));
+            if is_delete && !is_value {
+                deny(found, "delete", "this deletes resources of a cloud");
+            }
+        }
+        "az" => {
+            let is_delete = lower
+                .iter()
+                .take(5)
+                .any(|text| text == "delete" || text == "purge" || text.starts_with("delete-"));
+            if is_delete {
+                deny(found, "delete", "this deletes resources of a cloud");
+            }
+        }
+        "gh" => judge_github(&lower, invocation, found),
+        "glab"
+            if (matches!(
+                first,
+                "repo" | "project" | "release" | "variable" | "label" | "ci"
+            ) && has("delete")
+                || first == "repo" && has("archive")
+                || first == "api" && is_delete_request(invocation)) =>
+        {
+            deny(
+                found,
+                "repository",
+                "this deletes a repository or a part of it",
+            );
+        }
+        "docker" | "podman" | "nerdctl" | "docker-compose" => {
+            judge_docker(name, &lower, invocation, found);
+        }
+        "eksctl" | "kops" | "kind" | "k3d" | "minikube" | "gke-deploy" | "rosa" | "talosctl"
+        | "kubeadm" | "clusterctl" | "argocd" | "flux" | "kustomize" | "skaffold" | "velero"
+        | "istioctl" => {
+            let is_local = matches!(name, "kind" | "k3d" | "minikube" | "skaffold");
+            if (has("delete")
+                || has("reset") && name == "kubeadm"
+                || has("uninstall")
+                || first == "reset" && name == "talosctl")
+                && !is_local
+            {
+                deny(
+                    found,
+                    "kubernetes",
+                    "this deletes a cluster or a part of it",
+                );
+            } else if is_local && first == "delete" {
+                found.ask_user("kubernetes", shown(), "this deletes a local cluster");
+            }
+        }
+        "doctl" | "hcloud" | "oci" | "ibmcloud" | "linode-cli" | "vultr-cli" | "scw" | "exo"
+        | "openstack" | "aliyun" | "tccli" | "upctl" | "civo" | "nomad" | "consul" | "vault"
+        | "rclone" | "s3cmd" | "mc" | "s5cmd" | "s4cmd" | "ovhcloud" | "lxc" | "incus"
+        | "virsh" | "multipass" | "packer" | "vagrant" | "step" | "confluent" | "atlas"
+        | "pscale" | "neonctl" | "railway" | "upsun" | "platform" | "render" | "ecs-cli"
+        | "ansible-galaxy" | "cf" | "snowsql" => {
+            let is_delete = lower.iter().take(4).any(|text| {
+                matches!(
+                    text.as_str(),
+                    "delete"
+                        | "destroy"
+                        | "rb"
+                        | "purge"
+                        | "terminate"
+                        | "undefine"
+                        | "delete-stack"
+                        | "remove"
+                        | "del"
+                        | "delete-app"
+                        | "down"
+                ) || text.starts_with("delete-")
+                    || text.starts_with("terminate-")
+            }) || matches!(first, "rm" | "rb" | "deletefile")
+                && matches!(name, "mc" | "s5cmd" | "s3cmd")
+                || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"]);
+            let is_harmless = name == "vault" && first == "kv" && has("get");
+            if is_delete && !is_harmless {
+                deny(found, "delete", "this deletes resources of a cloud");
+            }
+        }
+        "fly" | "flyctl" | "heroku" | "vercel" | "netlify" | "firebase" | "wrangler" | "now"
+        | "surge" | "supabase" | "gigalixir" | "dokku" => {
+            let is_delete = lower.iter().take(3).any(|text| {
+                matches!(
+                    text.as_str(),
+                    "destroy"
+                        | "delete"
+                        | "rm"
+                        | "remove"
+                        | "apps:destroy"
+                        | "teardown"
+                        | "deprovision"
+                ) || text.ends_with(":delete")
+                    || text.ends_with(":destroy")
+                    || text.ends_with(":reset")
+                    || text.ends_with(":remove") && name == "heroku"
+                    || text.ends_with(":disable") && name == "firebase"
+            });
+            if is_delete {
+                deny(found, "delete", "this deletes an application or its data");
+            }
+        }
+        "npm" | "cargo" | "gem" | "twine" | "yarn" | "pnpm" => {
+            let is_unpublish = first == "unpublish"
+                || name == "cargo" && first == "yank"
+                || name == "gem" && first == "yank"
+                || first == "owner" && has("rm");
+            if is_unpublish {
+                found.ask_user("registry", shown(), "this takes a published package back");
+            }
+        }
+        "curl" | "http" | "wget" | "xh" | "httpie" => {
+            let host_is_cloud = [
+                "api.github.com",
+                "googleapis.com",
+                "amazonaws.com",
+                "management.azure.com",
+                "api.digitalocean.com",
+                "api.hetzner.cloud",
+                "api.cloudflare.com",
+                "api.heroku.com",
+                "gitlab.com/api",
+                "api.vercel.com",
+                "api.fly.io",
+                "api.linode.com",
+            ]
+            .iter()
+            .any(|host| invocation.texts().any(|text| text.contains(host)));
+            let is_delete =
+                is_delete_request(invocation) || invocation.texts().any(|text| text == "DELETE");
+            if host_is_cloud && is_delete {
+                deny(found, "delete", "this sends a delete request to a cloud");
+            }
+        }
+        _ if name.starts_with("Remove-Az")
+            || name.to_ascii_lowercase().starts_with("remove-az")
+            || name.to_ascii_lowercase().starts_with("remove-ec2")
+            || name.to_ascii_lowercase().starts_with("remove-s3") =>
+        {
+            deny(found, "delete", "this deletes resources of a cloud");
+        }
+        _ => {}
+    }
+}
+
+fn is_delete_request(invocation: &Invocation) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    texts.windows(2).any(|pair| matches!(pair, ["-X" | "--method" | "--request", method] if method.eq_ignore_ascii_case("delete")))
+        || texts.iter().any(|text| {
+            text.eq_ignore_ascii_case("-xdelete") || text.eq_ignore_ascii_case("--method=delete") || text.eq_ignore_ascii_case("--request=delete")
+                || text.eq_ignore_ascii_case("-x=delete")
+        })
+}
+
+fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let service = lower.first().map_or("", String::as_str);
+    let operation = lower.get(1).map_or("", String::as_str);
+    if service == "s3" {
+        let removes = matches!(operation, "rb" | "rm")
+            || operation == "sync" && invocation.has_option("", &["--delete"]);
+        if removes {
+            found.deny("delete", shown(), "this deletes objects or a bucket");
+        }
+        return;
+    }
+    let is_destructive = [
+        "delete-",
+        "terminate-",
+        "destroy-",
+        "deregister-",
+        "purge-",
+        "remove-",
+        "batch-delete",
+        "disable-key",
+        "schedule-key-deletion",
+        "cancel-",
+        "release-",
+        "detach-",
+        "abort-",
+        "stop-db",
+        "revoke-",
+    ]
+    .iter()
+    .any(|prefix| operation.starts_with(prefix))
+        || matches!(
+            operation,
+            "delete" | "rm" | "schedule-key-deletion" | "empty-bucket"
+        );
+    let is_mild = [
+        "cancel-",
+        "release-",
+        "detach-",
+        "abort-",
+        "revoke-",
+        "remove-tags",
+        "delete-message",
+        "remove-",
+        "deregister-",
+    ]
+    .iter()
+    .any(|prefix| operation.starts_with(prefix));
+    if is_destructive {
+        if is_mild {
+            found.ask_user("delete", shown(), "this removes something from a cloud");
+        } else {
+            found.deny("delete", shown(), "this deletes resources of a cloud");
+        }
+    } else if operation.contains(UNKNOWN) || service.contains(UNKNOWN) {
+        found.ask_user(
+            "dynamic",
+            shown(),
+            "which operation this runs is only known at run time",
+        );
+    }
+}
+
+fn judge_github(lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let group = lower.first().map_or("", String::as_str);
+    let action = lower.get(1).map_or("", String::as_str);
+    match (group, action) {
+        ("repo", "delete") => found.deny("repository", shown(), "this deletes a repository"),
+        ("repo", "archive" | "rename")
+        | (
+            "release" | "secret" | "variable" | "cache" | "codespace" | "gist" | "issue" | "label"
+            | "project" | "ruleset" | "ssh-key" | "gpg-key" | "run",
+            "delete",
+        )
+        | ("secret" | "variable", "remove")
+        | ("release", "delete-asset") => {
+            found.ask_user(
+                "repository",
+                shown(),
+                "this deletes or archives a part of a repository",
+            );
+        }
+        ("repo", "edit")
+            if invocation
+                .texts()
+                .any(|text| text.starts_with("--visibility")) =>
+        {
+            found.ask_user(
+                "repository",
+                shown(),
+                "this changes who can see the repository",
+            );
+        }
+        ("api", _) => {
+            let deletes = is_delete_request(invocation);
+            let is_repository = lower.iter().any(|text| {
+                let parts = text.trim_start_matches('/').split('/').count();
+                text.trim_start_matches('/').starts_with("repos/") && parts == 3
+            });
+            let graphql = invocation
+                .texts()
+                .any(|text| text.contains("deleteRepository") || text.contains("deleteRef"));
+            if deletes && is_repository || graphql {
+                found.deny("repository", shown(), "this deletes a repository");
+            } else if deletes {
+                found.ask_user(
+                    "repository",
+                    shown(),
+                    "this sends a delete request to GitHub",
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+fn judge_docker(name: &str, lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let mut words: Vec<&str> = lower.iter().map(String::as_str).collect();
+    if name == "docker-compose" {
+        words.insert(0, "compose");
+    }
+    let has_volumes = invocation
+        .texts()
+        .any(|text| text == "--volumes" || text.starts_with("--volumes=true") || text == "-v");
+    let hidden = invocation
+        .arguments()
+        .iter()
+        .any(crate::shell::ResolvedWord::has_unknown);
+    match words.as_slice() {
+        ["system", "prune", ..]
+            if (words.first() == Some(&"system") || invocation.has_option("a", &["--all"]))
+                && has_volumes =>
+        {
+            found.deny(
+                "containers",
+                shown(),
+                "this deletes every unused image and volume, with the data in them",
+            );
+        }
+        ["system", "prune", ..] if invocation.has_option("a", &["--all"]) => {
+            found.ask_user("containers", shown(), "this deletes every unused image");
+        }
+        ["volume", "prune" | "rm" | "remove", ..] => found.deny(
+            "containers",
+            shown(),
+            "this deletes volumes with the data in them",
+        ),
+        ["compose", rest @ ..] if rest.contains(&"down") && has_volumes => {
+            found.deny(
+                "containers",
+                shown(),
+                "this deletes the volumes of the services",
+            );
+        }
+        ["compose", rest @ ..] if rest.first() == Some(&"rm") && has_volumes => {
+            found.ask_user(
+                "containers",
+                shown(),
+                "this deletes the volumes of the services",
+            );
+        }
+        ["rm" | "rmi", ..] | ["container" | "image", "rm" | "prune", ..]
+            if hidden && invocation.has_option("f", &["--force"]) =>
+        {
+            found.ask_user(
+                "containers",
+                shown(),
+                "which containers this deletes is only known at run time",
+            );
+        }
+        ["swarm", "leave", ..] if invocation.has_option("f", &["--force"]) => {
+            found.ask_user("containers", shown(), "this leaves the swarm");
+        }
+        [
+            "stack" | "service" | "secret" | "config",
+            "rm" | "remove",
+            ..,
+        ] => found.deny("containers", shown(), "this removes a stack or service"),
+        _ => {}
+    }
+}

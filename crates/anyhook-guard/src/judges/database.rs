@@ -1,0 +1,389 @@
+//! `database`: dropping, truncating and emptying.
+
+use super::Objections;
+use super::operand_texts;
+use crate::input::GuardInput;
+use crate::shell::{Invocation, UNKNOWN};
+
+/// Clients that take SQL.
+const SQL_CLIENTS: &[&str] = &[
+    "psql",
+    "Invoke-Sqlcmd",
+    "mysql",
+    "mariadb",
+    "sqlite3",
+    "sqlite",
+    "sqlcmd",
+    "duckdb",
+    "clickhouse-client",
+    "clickhouse",
+    "cqlsh",
+    "sqlplus",
+    "mycli",
+    "pgcli",
+    "litecli",
+    "usql",
+    "cockroach",
+    "isql",
+    "bq",
+    "snowsql",
+    "trino",
+    "presto",
+    "turso",
+    "litestream",
+    "osql",
+    "vsql",
+    "snow",
+];
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    found.judge_each(input, judge_invocation);
+}
+
+fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let name = invocation.name.as_str();
+    if invocation.has_option("", &["--help", "--version"]) && !matches!(name, "mongosh") {
+        return;
+    }
+    let texts: Vec<&str> = invocation.texts().collect();
+    let lower = || {
+        texts
+            .iter()
+            .map(|text| text.to_ascii_lowercase())
+            .collect::<Vec<_>>()
+    };
+    match name {
+        "dropdb" | "dropuser" => found.deny("drop", shown(), "this drops a database"),
+        "mysqladmin" | "mariadb-admin" if texts.contains(&"drop") => {
+            found.deny("drop", shown(), "this drops a database");
+        }
+        "redis-cli" | "valkey-cli" | "keydb-cli" => {
+            let mut words = lower();
+            words.extend(invocation.input_text.iter().flat_map(|text| {
+                text.to_ascii_lowercase()
+                    .split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            }));
+            let command = operand_texts(
+                invocation,
+                &["-h", "-p", "-a", "-n", "-u", "--user", "--pass"],
+            )
+            .first()
+            .map(|text| text.to_ascii_lowercase())
+            .unwrap_or_default();
+            let from_input = invocation.input_text.is_some() && command.is_empty();
+            let flushes = |text: &String| text.contains("flushall") || text.contains("flushdb");
+            if flushes(&command)
+                || (from_input && words.iter().any(flushes))
+                || (command.starts_with("eval") && words.iter().any(flushes))
+                || (command.contains(' ') && flushes(&command))
+            {
+                found.deny("flush", shown(), "this empties the database");
+            }
+            if command == "unlink" || command == "del" {
+                let from_keys = invocation
+                    .words
+                    .iter()
+                    .any(crate::shell::ResolvedWord::has_unknown);
+                if from_keys && !invocation.via.is_empty() {
+                    found.ask_user(
+                        "flush",
+                        shown(),
+                        "which keys this deletes is only known at run time",
+                    );
+                }
+            }
+        }
+        "mongosh" | "mongo" => {
+            let mut code = texts.join("\n");
+            code.extend(invocation.input_text.as_deref());
+            let code: String = code.split_whitespace().collect();
+            let is_drop = [
+                "dropDatabase(",
+                ".drop(",
+                "deleteMany({})",
+                "remove({})",
+                "deleteMany()",
+                "dropUser(",
+                "dropAllUsers",
+                "dropCollection(",
+                "dropIndexes(",
+                "bulkWrite([{deleteMany:{filter:{}}",
+            ]
+            .iter()
+            .any(|mark| code.contains(mark));
+            if is_drop {
+                found.deny(
+                    "drop",
+                    shown(),
+                    "this drops or empties a collection or database",
+                );
+            }
+        }
+        "mongorestore" | "pg_restore" if invocation.has_option("c", &["--drop", "--clean"]) => {
+            found.ask_user("drop", shown(), "this drops what it restores over");
+        }
+        "influx" if texts.contains(&"delete") => found.deny("drop", shown(), "this deletes data"),
+        "etcdctl"
+            if texts.contains(&"del")
+                && (texts.contains(&"--prefix") || texts.contains(&"--from-key")) =>
+        {
+            found.deny("drop", shown(), "this deletes many keys");
+        }
+        _ if SQL_CLIENTS.contains(&name) => judge_sql_client(invocation, found),
+        _ => judge_framework(invocation, &lower(), found),
+    }
+}
+
+fn judge_sql_client(invocation: &Invocation, found: &mut Objections<'_>) {
+    let mut statements: Vec<&str> = invocation.texts().collect();
+    if let Some(text) = &invocation.input_text {
+        statements.push(text);
+    }
+    for text in &statements {
+        // `-cDROP …`, `--command=DROP …`.
+        let text = text
+            .split_once('=')
+            .filter(|(option, _)| option.starts_with("--"))
+            .map_or(*text, |(_, value)| value);
+        let text = match text.as_bytes() {
+            [b'-', letter, b'a'..=b'z' | b'A'..=b'Z', ..]
+                if *letter != b'-' && text.contains(' ') =>
+            {
+                text.get(2..).unwrap_or_default()
+            }
+            _ => text,
+        };
+        if let Some(what) = destructive_statement(text) {
+            return found.deny("statement", invocation.shown(), format!("this {what}"));
+        }
+    }
+    // A statement that only a command knows; a file's content stays unread.
+    let is_hidden = invocation.words.iter().skip(1).any(|word| {
+        word.has_unknown() && !word.sources.is_empty() && !word.text.contains("/dev/fd")
+    });
+    let follows_option = invocation.words.windows(2).any(|pair| {
+        matches!(pair, [option, value] if value.is_unknown()
+            && (matches!(option.text.as_str(), "-e" | "--command" | "--execute" | "-q" | "--query" | "-Q") || (option.text.starts_with('-') && !option.text.starts_with("--") && option.text.ends_with('c'))))
+    });
+    if is_hidden || follows_option {
+        found.ask_user(
+            "dynamic",
+            invocation.shown(),
+            "the statement is only known at run time; write it out",
+        );
+    }
+}
+
+/// What a statement of an SQL text destroys.
+fn destructive_statement(text: &str) -> Option<&'static str> {
+    let cleaned = strip_sql(&text.replace("\\G", ";").replace("\\g", ";"));
+    for statement in cleaned.split(';') {
+        let upper = statement.to_ascii_uppercase();
+        let words: Vec<&str> = upper
+            .split(|letter: char| {
+                !(letter.is_alphanumeric()
+                    || letter == '_'
+                    || letter == '.'
+                    || letter == UNKNOWN
+                    || letter == '"'
+                    || letter == '\\'
+                    || letter == '$'
+                    || letter == '@')
+            })
+            .filter(|word| !word.is_empty())
+            .collect();
+        let has = |word: &str| words.contains(&word);
+        for (index, word) in words.iter().enumerate() {
+            let next = words.get(index + 1).copied().unwrap_or_default();
+            let is_start = index == 0
+                || words.get(index - 1).is_some_and(|before| {
+                    matches!(
+                        *before,
+                        "AS" | "BEGIN" | "THEN" | "DO" | "EXPLAIN" | "ANALYZE" | "EXECUTE" | "GO"
+                    )
+                })
+                || index < 4 && (has("WITH") || has("EXPLAIN"))
+                || words.first().is_some_and(|first| {
+                    first.starts_with('\\')
+                        || *first == "DO"
+                        || *first == "PREPARE"
+                        || *first == "SET"
+                });
+            match *word {
+                "DROP"
+                    if is_start
+                        && matches!(
+                            next,
+                            "TABLE"
+                                | "DATABASE"
+                                | "SCHEMA"
+                                | "INDEX"
+                                | "VIEW"
+                                | "USER"
+                                | "ROLE"
+                                | "KEYSPACE"
+                                | "TABLESPACE"
+                                | "MATERIALIZED"
+                                | "TRIGGER"
+                                | "FUNCTION"
+                                | "PROCEDURE"
+                                | "SEQUENCE"
+                                | "TYPE"
+                                | "EXTENSION"
+                                | "COLUMN"
+                                | "OWNED"
+                                | "COLLECTION"
+                                | "CONSTRAINT"
+                                | "TEMPORARY"
+                                | "DATASET"
+                                | "WAREHOUSE"
+                                | "DICTIONARY"
+                                | "PARTITION"
+                        ) =>
+                {
+                    return Some("drops a part of the database");
+                }
+                "DROP" if words.first() == Some(&"ALTER") => {
+                    return Some("drops a part of a table");
+                }
+                "TRUNCATE" if index == 0 || is_start && !matches!(next, "") => {
+                    return Some("empties a table");
+                }
+                "DELETE" if is_start && (next == "FROM" || next == "ONLY") && !has("WHERE") => {
+                    return Some("deletes every row of a table");
+                }
+                "DELETE"
+                    if is_start && (next == "FROM" || next == "ONLY") && is_always_true(&upper) =>
+                {
+                    return Some("deletes every row of a table");
+                }
+                "DELETE" if index == 0 && !next.is_empty() && !has("WHERE") => {
+                    return Some("deletes every row of a table");
+                }
+                "UPDATE" if is_start && has("SET") && (!has("WHERE") || is_always_true(&upper)) => {
+                    return Some("changes every row of a table");
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// `WHERE 1=1`, `WHERE true` and nothing else.
+fn is_always_true(upper: &str) -> bool {
+    let Some((_, condition)) = upper.split_once("WHERE") else {
+        return false;
+    };
+    let condition: String = condition.split_whitespace().collect();
+    let condition = condition.trim_matches(['(', ')']);
+    matches!(
+        condition,
+        "1=1" | "TRUE" | "1" | "''=''" | "0=0" | "NOTFALSE" | "1<>0" | "1>0" | "2>1" | "1ISNOTNULL"
+    )
+}
+
+/// Without comments and the content of string literals.
+fn strip_sql(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("--").or_else(|| rest.strip_prefix("# ")) {
+            rest = after
+                .find('\n')
+                .and_then(|at| after.get(at..))
+                .unwrap_or_default();
+            out.push(' ');
+        } else if let Some(after) = rest.strip_prefix("/*!") {
+            // A comment that the server runs, up to its end.
+            let after = after.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let end = after.find("*/");
+            out.push(' ');
+            out.push_str(end.and_then(|at| after.get(..at)).unwrap_or(after));
+            rest = end.and_then(|at| after.get(at + 2..)).unwrap_or_default();
+        } else if let Some(after) = rest.strip_prefix("/*") {
+            rest = after
+                .find("*/")
+                .and_then(|at| after.get(at + 2..))
+                .unwrap_or_default();
+            out.push(' ');
+        } else if first == '\'' {
+            let after = rest.get(1..).unwrap_or_default();
+            let end = after.find('\'').map_or(after.len(), |at| at + 1);
+            out.push_str("''");
+            rest = after.get(end..).unwrap_or_default();
+        } else {
+            out.push(first);
+            rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        }
+    }
+    out
+}
+
+/// Commands of frameworks that empty the development database or worse.
+fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Objections<'_>) {
+    let name = invocation.name.as_str();
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let starts = |wanted: &str| words.iter().any(|word| word.starts_with(wanted));
+    let is_reset = match name {
+        "rails" | "rake" | "bin/rails" => [
+            "db:drop",
+            "db:reset",
+            "db:migrate:reset",
+            "db:schema:load",
+            "db:purge",
+            "db:truncate_all",
+        ]
+        .iter()
+        .any(|task| starts(task)),
+        "prisma" => {
+            has("reset")
+                || has("push") && has("--force-reset")
+                || has("--accept-data-loss") && has("push")
+        }
+        "python" | "python3" | "manage" | "django-admin" | "manage.py" => {
+            let is_manage = name.starts_with("django")
+                || name.starts_with("manage")
+                || starts("manage.py")
+                || words.iter().any(|word| word.ends_with("/manage.py"));
+            is_manage && (has("flush") || has("reset_db"))
+        }
+        "artisan" | "php" => {
+            (name == "artisan" || starts("artisan"))
+                && (has("migrate:fresh")
+                    || has("migrate:reset")
+                    || has("db:wipe")
+                    || has("migrate:refresh"))
+        }
+        "sequelize" | "sequelize-cli" => starts("db:drop"),
+        "knex" => has("migrate:rollback") && has("--all"),
+        "typeorm" => has("schema:drop"),
+        "mix" => has("ecto.drop") || has("ecto.reset"),
+        "diesel" => has("database") && (has("reset") || has("drop")),
+        "sqlx" => has("database") && (has("drop") || has("reset")),
+        "alembic" => has("downgrade") && has("base"),
+        "flyway" => has("clean"),
+        "liquibase" => has("dropall") || has("drop-all"),
+        "supabase" => has("db") && has("reset"),
+        "dbmate" => has("drop"),
+        "goose" => has("reset") || has("down-to"),
+        "migrate" => has("drop"),
+        "drizzle-kit" => has("drop"),
+        "hasura" => has("reset"),
+        "doctrine" | "console" => {
+            starts("doctrine:database:drop") || starts("doctrine:schema:drop")
+        }
+        "wp" => has("db") && (has("reset") || has("drop") || has("clean")),
+        _ => false,
+    };
+    if is_reset && !has("--help") {
+        found.deny(
+            "reset",
+            invocation.shown(),
+            "this drops or empties the database",
+        );
+    }
+}

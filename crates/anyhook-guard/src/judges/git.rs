@@ -1,0 +1,558 @@
+//! `git`: losing work or history.
+
+use super::Objections;
+use crate::input::GuardInput;
+use crate::paths::glob_matches;
+use crate::shell::{Invocation, first_operand, is_option};
+
+/// Options of `git` itself that take the next word.
+const GLOBAL_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+];
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    let mut aliases: Vec<(String, String)> = Vec::new();
+    for invocation in input.invocations() {
+        // Only a command whose output becomes options hides them.
+        for (name, value) in &invocation.variables {
+            let is_off = matches!(
+                name.as_str(),
+                "HUSKY"
+                    | "HUSKY_SKIP_HOOKS"
+                    | "PRE_COMMIT_ALLOW_NO_CONFIG"
+                    | "SKIP"
+                    | "LEFTHOOK"
+                    | "GIT_HOOKS_SKIP"
+            );
+            if is_off
+                && !value.text.is_empty()
+                && invocation.name == "git"
+                && invocation
+                    .texts()
+                    .any(|text| text == "commit" || text == "push")
+            {
+                found.deny(
+                    "no-verify",
+                    invocation.shown(),
+                    "this switches the project's git hooks off; fix what they report",
+                );
+            }
+            if (name.starts_with("GIT_CONFIG_VALUE")
+                || name.starts_with("GIT_CONFIG_KEY")
+                || name == "GIT_CONFIG_PARAMETERS")
+                && value.text.to_ascii_lowercase().contains("hookspath")
+            {
+                found.deny(
+                    "no-verify",
+                    invocation.shown(),
+                    "this switches the project's git hooks off",
+                );
+            }
+        }
+        judge_invocation(invocation, &mut aliases, found);
+        if found.is_settled() {
+            return;
+        }
+    }
+    found.ask_if_incomplete(input);
+}
+
+fn judge_invocation(
+    invocation: &Invocation,
+    aliases: &mut Vec<(String, String)>,
+    found: &mut Objections<'_>,
+) {
+    let (at, verb) = match invocation.name.as_str() {
+        "git" | "hub" | "jj" | "dulwich" => {
+            let at = first_operand(&invocation.words, 1, GLOBAL_VALUES);
+            let Some(verb) = invocation.words.get(at) else {
+                return;
+            };
+            for (index, word) in invocation.words.iter().enumerate().take(at).skip(1) {
+                if word.text == "-c"
+                    && let Some((key, value)) = invocation
+                        .words
+                        .get(index + 1)
+                        .and_then(|word| word.text.split_once('='))
+                {
+                    let key = key.to_ascii_lowercase();
+                    if let Some(alias) = key.strip_prefix("alias.") {
+                        aliases.push((alias.to_owned(), value.to_owned()));
+                    }
+                    if key == "core.hookspath" {
+                        found.deny(
+                            "no-verify",
+                            invocation.shown(),
+                            "this switches the project's git hooks off; fix what they report",
+                        );
+                    }
+                    if key == "clean.requireforce" && verb.text == "clean" {
+                        found.deny("clean", invocation.shown(), "this deletes untracked files");
+                    }
+                }
+                if word.text.starts_with("--config-env")
+                    && word.text.to_ascii_lowercase().contains("hookspath")
+                {
+                    found.deny(
+                        "no-verify",
+                        invocation.shown(),
+                        "this switches the project's git hooks off",
+                    );
+                }
+            }
+            if invocation.name != "git" {
+                return;
+            }
+            (at, verb.text.clone())
+        }
+        "git-filter-repo" | "bfg" | "bfg.jar" => {
+            return found.deny("history", invocation.shown(), "this rewrites the history");
+        }
+        name => match name.strip_prefix("git-") {
+            Some(verb) => (0, verb.to_owned()),
+            None => return,
+        },
+    };
+    if let Some((_, value)) = aliases.iter().find(|(name, _)| *name == verb).cloned() {
+        // Expanded once; an alias of an alias is not followed.
+        let mut words = invocation.words.clone();
+        let replaced: Vec<_> = value
+            .trim_start_matches("!git ")
+            .split_whitespace()
+            .map(crate::shell::ResolvedWord::new)
+            .collect();
+        words.splice(at..=at, replaced);
+        let expanded = Invocation {
+            words,
+            ..invocation.clone()
+        };
+        return judge_invocation(&expanded, &mut Vec::new(), found);
+    }
+    let words = invocation.words.get(at + 1..).unwrap_or_default();
+    let call = GitCall {
+        invocation,
+        texts: words.iter().map(|word| word.text.as_str()).collect(),
+    };
+    if verb.contains(crate::shell::UNKNOWN) {
+        if call.has("f", &["--hard", "--force"]) {
+            found.ask_user(
+                "dynamic",
+                invocation.shown(),
+                "which git command this runs is only known at run time",
+            );
+        }
+        return;
+    }
+    if call
+        .before_dashes()
+        .any(|text| text == "--help" || text == "-h")
+    {
+        return;
+    }
+    call.judge_verb(&verb, aliases, found);
+}
+
+struct GitCall<'i> {
+    invocation: &'i Invocation,
+    texts: Vec<&'i str>,
+}
+
+impl GitCall<'_> {
+    fn before_dashes(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().copied().take_while(|text| *text != "--")
+    }
+
+    fn has(&self, letters: &str, long: &[&str]) -> bool {
+        self.before_dashes()
+            .any(|text| is_option(text, letters, long))
+    }
+
+    /// Operands before and after `--`, options left out.
+    fn operands(&self) -> Vec<&str> {
+        let mut all = false;
+        let mut found = Vec::new();
+        for text in &self.texts {
+            if all {
+                found.push(*text);
+            } else if *text == "--" {
+                all = true;
+            } else if !text.starts_with('-') || *text == "-" {
+                found.push(*text);
+            }
+        }
+        found
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.texts
+            .iter()
+            .any(|text| text.contains(crate::shell::UNKNOWN))
+    }
+
+    /// `--no-verify`, not as the value of another option.
+    fn skips_hooks(&self, short: bool) -> bool {
+        let mut skips_next = false;
+        for text in self.before_dashes() {
+            if std::mem::take(&mut skips_next) {
+                continue;
+            }
+            if is_option(text, "", &["--no-verify"]) && text.len() > 9 {
+                return true;
+            }
+            if let Some(cluster) = text
+                .strip_prefix('-')
+                .filter(|cluster| !cluster.starts_with('-'))
+            {
+                for (index, letter) in cluster.char_indices() {
+                    if short && letter == 'n' {
+                        return true;
+                    }
+                    if "mFCctuSA".contains(letter) {
+                        skips_next = index + 1 == cluster.len() && !"uS".contains(letter);
+                        break;
+                    }
+                }
+            } else if matches!(
+                text,
+                "--message"
+                    | "--file"
+                    | "--author"
+                    | "--date"
+                    | "--reuse-message"
+                    | "--trailer"
+                    | "--fixup"
+            ) {
+                skips_next = true;
+            }
+        }
+        false
+    }
+
+    fn judge_verb(
+        &self,
+        verb: &str,
+        aliases: &mut Vec<(String, String)>,
+        found: &mut Objections<'_>,
+    ) {
+        let shown = || self.invocation.shown();
+        let operands = self.operands();
+        match verb {
+            "reset" => {
+                if self.has("", &["--hard", "--merge"])
+                    && !self.before_dashes().any(|text| text == "--h")
+                {
+                    found.deny(
+                        "reset-hard",
+                        shown(),
+                        "this discards uncommitted work; commit or stash it first",
+                    );
+                } else if self.texts.iter().any(|text| {
+                    text.chars().all(|c| c == crate::shell::UNKNOWN) && !text.is_empty()
+                }) && self
+                    .invocation
+                    .words
+                    .iter()
+                    .any(|word| word.is_unknown() && !word.sources.is_empty())
+                {
+                    found.ask_user(
+                        "dynamic",
+                        shown(),
+                        "the options of this reset are only known at run time",
+                    );
+                }
+            }
+            "clean" => {
+                if self.has("f", &["--force"])
+                    && !self.has("n", &["--dry-run"])
+                    && !self.has("i", &["--interactive"])
+                {
+                    found.deny("clean", shown(), "this deletes untracked files; list them with `git clean -n` and delete by name");
+                } else if aliases.iter().any(|(name, _)| name == "clean.requireforce")
+                    && !self.has("n", &["--dry-run"])
+                {
+                    found.deny("clean", shown(), "this deletes untracked files");
+                }
+            }
+            "push" => self.judge_push(&operands, found),
+            "send-pack" if self.has("f", &["--force", "--mirror"]) => {
+                found.deny("force-push", shown(), "this overwrites remote history");
+            }
+            "checkout" => {
+                let dashes = self.texts.iter().position(|text| *text == "--");
+                let creates = self.has("bBt", &["--track", "--orphan", "--detach"]);
+                if self.has("f", &["--force"]) && !creates {
+                    found.deny("discard", shown(), "this discards uncommitted work");
+                } else if dashes.is_some_and(|at| at + 1 < self.texts.len())
+                    || dashes.is_some() && !self.invocation.input_from.is_empty()
+                    || (!creates
+                        && operands
+                            .iter()
+                            .any(|text| matches!(*text, "." | "./" | ":/" | "*" | ":(top)" | "..")))
+                    || self.has("", &["--pathspec-from-file"])
+                {
+                    found.deny(
+                        "discard",
+                        shown(),
+                        "this discards uncommitted changes to files; stash them first",
+                    );
+                } else if self.has("B", &[]) {
+                    found.ask_user("discard", shown(), "this moves an existing branch");
+                }
+            }
+            "switch" if self.has("f", &["--force", "--discard-changes"]) => {
+                found.deny("discard", shown(), "this discards uncommitted work");
+            }
+            "restore" => {
+                let worktree = self.has("W", &["--worktree"]);
+                let staged = self.has("S", &["--staged"]);
+                if (worktree || !staged)
+                    && (!operands.is_empty() || self.has("", &["--pathspec-from-file"]))
+                {
+                    found.deny(
+                        "discard",
+                        shown(),
+                        "this discards uncommitted changes to files; stash them first",
+                    );
+                }
+            }
+            "checkout-index" if self.has("f", &["--force"]) => found.deny(
+                "discard",
+                shown(),
+                "this overwrites files in the working tree",
+            ),
+            "read-tree" if self.has("", &["--reset"]) => {
+                found.deny("discard", shown(), "this discards uncommitted work");
+            }
+            "branch" => {
+                let force = self.has("f", &["--force"]);
+                if self.has("D", &[]) || (self.has("d", &["--delete"]) && force) {
+                    found.deny(
+                        "delete-branch",
+                        shown(),
+                        "this deletes a branch whose commits may be nowhere else; use `-d`",
+                    );
+                } else if force && !operands.is_empty() || self.has("MC", &[]) {
+                    found.ask_user(
+                        "move-branch",
+                        shown(),
+                        "this moves or overwrites an existing branch",
+                    );
+                }
+            }
+            "tag" if self.has("d", &["--delete"]) => {
+                found.ask_user("delete-tag", shown(), "this deletes a tag");
+            }
+            "stash" if matches!(operands.first(), Some(&"drop" | &"clear")) => {
+                found.deny("stash", shown(), "this deletes stashed work");
+            }
+            "reflog" if matches!(operands.first(), Some(&"expire" | &"delete" | &"drop")) => {
+                found.deny(
+                    "history",
+                    shown(),
+                    "this deletes the record with which lost commits can be found",
+                );
+            }
+            "gc" if self
+                .before_dashes()
+                .any(|text| text.starts_with("--prune=now") || text.starts_with("--prune=all")) =>
+            {
+                found.deny(
+                    "history",
+                    shown(),
+                    "this deletes unreachable commits for good",
+                );
+            }
+            "prune" if !self.has("n", &["--dry-run"]) => found.deny(
+                "history",
+                shown(),
+                "this deletes unreachable commits for good",
+            ),
+            "update-ref" if self.has("d", &["--stdin"]) => {
+                found.deny("delete-branch", shown(), "this deletes a reference");
+            }
+            "symbolic-ref" if self.has("d", &["--delete"]) => {
+                found.deny("delete-branch", shown(), "this deletes a reference");
+            }
+            "filter-branch" | "filter-repo" | "replace"
+                if !operands.is_empty() || !self.texts.is_empty() || verb != "replace" =>
+            {
+                found.deny("history", shown(), "this rewrites the history");
+            }
+            "worktree" if operands.first() == Some(&"remove") && self.has("f", &["--force"]) => {
+                found.deny(
+                    "discard",
+                    shown(),
+                    "this deletes a working tree with its changes",
+                );
+            }
+            "submodule" if operands.first() == Some(&"deinit") && self.has("f", &["--force"]) => {
+                found.deny("discard", shown(), "this discards changes in a submodule");
+            }
+            "rm" if self.has("f", &["--force"])
+                && operands
+                    .iter()
+                    .any(|text| matches!(*text, "." | "*" | ":/"))
+                && !self.has("", &["--cached", "--dry-run"]) =>
+            {
+                found.deny(
+                    "discard",
+                    shown(),
+                    "this deletes every file of the working tree",
+                );
+            }
+            "remote" if matches!(operands.first(), Some(&"prune")) => {}
+            "config" => self.judge_config(&operands, aliases, found),
+            "commit" | "merge" | "rebase" | "am" | "cherry-pick" | "revert" | "pull" => {
+                if self.skips_hooks(verb == "commit" || verb == "am") {
+                    found.deny(
+                        "no-verify",
+                        shown(),
+                        "this skips the project's git hooks; fix what they report",
+                    );
+                }
+                if verb == "rebase" && self.has("", &["--root"]) {
+                    found.ask_user(
+                        "history",
+                        shown(),
+                        "this rewrites the whole history of the branch",
+                    );
+                }
+            }
+            "fast-import" | "fast-export" if self.has("f", &["--force"]) => {
+                found.deny("history", shown(), "this overwrites branches");
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_push(&self, operands: &[&str], found: &mut Objections<'_>) {
+        let shown = || self.invocation.shown();
+        let is_dry = self.has("n", &["--dry-run"]);
+        if is_dry {
+            return;
+        }
+        let force = self.before_dashes().any(|text| {
+            is_option(text, "f", &["--force"])
+                && !text.starts_with("--force-")
+                && !text.starts_with("--force=")
+        });
+        let refs = operands.get(1..).unwrap_or_default();
+        if force
+            || self.before_dashes().any(|text| text == "--mirror")
+            || refs.iter().any(|text| text.starts_with('+'))
+        {
+            found.deny(
+                "force-push",
+                shown(),
+                "this overwrites remote history; use `--force-with-lease`",
+            );
+        }
+        if self.has("d", &["--delete", "--prune"])
+            || refs
+                .iter()
+                .any(|text| text.starts_with(':') && text.len() > 1)
+        {
+            found.deny(
+                "delete-remote",
+                shown(),
+                "this deletes branches or tags of the remote",
+            );
+        }
+        if self.skips_hooks(false) {
+            found.deny(
+                "no-verify",
+                shown(),
+                "this skips the project's git hooks; fix what they report",
+            );
+        }
+        for pattern in found
+            .options
+            .all("--protect")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+        {
+            let hits = refs.iter().any(|text| {
+                let target = text.rsplit(':').next().unwrap_or_default();
+                let target = target
+                    .trim_start_matches('+')
+                    .trim_start_matches("refs/heads/");
+                glob_matches(&pattern, target)
+            });
+            if hits {
+                found.deny(
+                    "protected-branch",
+                    shown(),
+                    format!(
+                        "`{pattern}` is protected; push another branch and open a pull request"
+                    ),
+                );
+            }
+        }
+        let hidden = self
+            .invocation
+            .words
+            .iter()
+            .any(|word| word.is_unknown() && !word.sources.is_empty());
+        if hidden
+            && self.has_unknown()
+            && operands
+                .first()
+                .is_some_and(|first| first.contains(crate::shell::UNKNOWN))
+        {
+            found.ask_user(
+                "dynamic",
+                shown(),
+                "what this pushes is only known at run time",
+            );
+        }
+    }
+
+    fn judge_config(
+        &self,
+        operands: &[&str],
+        aliases: &mut Vec<(String, String)>,
+        found: &mut Objections<'_>,
+    ) {
+        let mut words = operands
+            .iter()
+            .copied()
+            .filter(|text| !matches!(*text, "set" | "unset"));
+        // `--file F` takes a value, which is no key.
+        let key = words
+            .find(|text| text.contains('.') && !text.contains('/'))
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let value = words.next();
+        if self.has("", &["--get", "--get-all", "--list", "--get-regexp"])
+            || operands.first() == Some(&"get")
+        {
+            return;
+        }
+        if let Some(alias) = key.strip_prefix("alias.")
+            && let Some(value) = value
+        {
+            aliases.push((alias.to_owned(), value.to_owned()));
+        }
+        if key == "clean.requireforce" && value == Some("false") {
+            aliases.push((key.clone(), String::new()));
+        }
+        if key == "core.hookspath"
+            && (value.is_some() || self.has("", &["--unset", "--unset-all"]))
+            && value.is_some_and(|value| value.is_empty() || value.starts_with("/dev/"))
+        {
+            found.deny(
+                "no-verify",
+                self.invocation.shown(),
+                "this switches the project's git hooks off",
+            );
+        }
+    }
+}

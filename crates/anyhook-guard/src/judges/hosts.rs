@@ -1,0 +1,605 @@
+//! Which hosts a command contacts.
+
+use crate::shell::{Invocation, RedirectKind, UNKNOWN, first_operand};
+
+/// The host of a URL, in lower case; `None` if the text is no URL with a host.
+pub(crate) fn url_host(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    if scheme.is_empty()
+        || !scheme
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+    {
+        return None;
+    }
+    if scheme.eq_ignore_ascii_case("file") {
+        return None;
+    }
+    Some(authority_host(rest))
+}
+
+/// The host at the start of what follows `://`.
+fn authority_host(rest: &str) -> String {
+    let rest = rest.replace('\\', "/");
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = if let Some(inside) = host.strip_prefix('[') {
+        inside.split(']').next().unwrap_or_default()
+    } else {
+        host.split(':').next().unwrap_or_default()
+    };
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// `example.org` allows that host, `*.example.org` its subdomains as well.
+pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
+    let pattern = pattern.trim_end_matches('.').to_ascii_lowercase();
+    let pattern = url_host(&pattern).unwrap_or(pattern);
+    match pattern.strip_prefix("*.") {
+        Some(domain) => {
+            host == domain
+                || host
+                    .strip_suffix(domain)
+                    .is_some_and(|rest| rest.ends_with('.'))
+        }
+        None => pattern == "*" || host == pattern,
+    }
+}
+
+/// A host that a command contacts; with [`UNKNOWN`] if it is only known at run time.
+pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
+    let mut hosts = Vec::new();
+    let name = invocation.name.as_str();
+    if invocation.has_option("", &["--help", "--version"]) {
+        return hosts;
+    }
+    for redirect in &invocation.redirects {
+        if redirect.kind != RedirectKind::Text {
+            hosts.extend(device_host(&redirect.target.text));
+        }
+    }
+    let texts: Vec<&str> = invocation.texts().collect();
+    let url_or_host = |text: &str| url_host(text).unwrap_or_else(|| authority_host(text));
+    match name {
+        "curl" | "wget" | "http" | "https" | "xh" | "httpie" | "aria2c" | "axel" | "fetch"
+        | "lynx" | "w3m" | "links" | "elinks" | "httping" | "ab" | "wrk" | "hey" | "siege"
+        | "grpcurl" | "websocat" | "wscat" | "curlie" | "lwp-request" | "GET" | "POST"
+        | "youtube-dl" | "yt-dlp" | "Invoke-WebRequest" => {
+            web_hosts(invocation, &mut hosts);
+        }
+        "ssh" | "autossh" | "mosh" | "sftp" | "ssh-copy-id" | "ssh-keyscan" | "telnet" | "ftp"
+        | "lftp" | "ncftp" | "rlogin" | "rsh" => {
+            let at = first_operand(&invocation.words, 1, REMOTE_SHELL_OPTIONS);
+            if let Some(word) = invocation.words.get(at) {
+                hosts.push(url_or_host(&word.text));
+            }
+            for pair in texts.windows(2) {
+                match pair {
+                    ["-L" | "-R" | "-W" | "-J", value] => hosts.extend(forward_hosts(value)),
+                    ["-o", value] => hosts.extend(proxy_hosts(value)),
+                    _ => {}
+                }
+            }
+        }
+        "scp" | "rsync" => {
+            for operand in invocation.operands() {
+                hosts.extend(remote_path_host(&operand.text));
+            }
+        }
+        "nc" | "ncat" | "netcat" | "nmap" | "ping" | "ping6" | "fping" | "dig" | "nslookup"
+        | "host" | "drill" | "traceroute" | "tracepath" | "mtr" | "whois" | "finger" | "nping"
+        | "hping3" | "smbclient" => {
+            if invocation.has_option("l", &["--listen"]) && matches!(name, "nc" | "ncat" | "netcat")
+            {
+                return hosts;
+            }
+            let at = first_operand(
+                &invocation.words,
+                1,
+                if matches!(name, "ping" | "nmap" | "traceroute") {
+                    PROBE_OPTIONS
+                } else {
+                    &["-p", "-w", "-x", "-X", "-e", "-s", "-i", "-q", "-c"]
+                },
+            );
+            for text in texts
+                .iter()
+                .skip(at.saturating_sub(1))
+                .take(if name == "dig" { 4 } else { 1 })
+            {
+                let text = text.trim_start_matches('@');
+                if !text.starts_with(['-', '+'])
+                    && (text.contains(['.', ':', UNKNOWN])
+                        || text.chars().any(char::is_alphabetic) && name != "dig")
+                {
+                    hosts.push(url_or_host(text));
+                }
+            }
+        }
+        "socat" => {
+            for text in &texts {
+                let parts: Vec<&str> = text.split([':', ',']).collect();
+                if let [kind, host, ..] = parts.as_slice() {
+                    let kind = kind.to_ascii_lowercase();
+                    if [
+                        "tcp",
+                        "udp",
+                        "openssl",
+                        "ssl",
+                        "socks",
+                        "proxy",
+                        "tcp4",
+                        "tcp6",
+                        "udp4",
+                        "udp6",
+                        "openssl-connect",
+                        "tcp-connect",
+                        "socks4",
+                        "socks4a",
+                    ]
+                    .contains(&kind.as_str())
+                    {
+                        hosts.push(host.to_ascii_lowercase());
+                    }
+                }
+            }
+        }
+        "openssl" => {
+            for pair in texts.windows(2) {
+                if let ["-connect" | "-host", value] = pair {
+                    hosts.push(authority_host(value));
+                }
+            }
+        }
+        "git" | "hub" | "svn" | "hg" => git_hosts(invocation, &mut hosts),
+        "psql" | "mysql" | "mariadb" | "mongosh" | "mongo" | "redis-cli" | "pg_dump"
+        | "mysqldump" | "sqlcmd" | "clickhouse-client" | "cqlsh" | "ldapsearch"
+        | "mosquitto_pub" | "mosquitto_sub" | "kcat" => {
+            for pair in texts.windows(2) {
+                if let ["-h" | "--host" | "-S", value] = pair {
+                    hosts.push(authority_host(value));
+                }
+            }
+            for text in &texts {
+                hosts.extend(url_host(text));
+                if let Some(value) = text.strip_prefix("--host=") {
+                    hosts.push(authority_host(value));
+                }
+            }
+        }
+        "pip" | "pip3" | "npm" | "pnpm" | "yarn" | "bun" | "cargo" | "go" | "gem" | "uv"
+        | "pipx" | "poetry" | "brew" | "apt" | "apt-get" | "dnf" | "yum" | "rpm" | "dpkg"
+        | "npx" | "bunx" | "pnpx" | "uvx" | "docker" | "podman" | "deno" | "helm" | "conda"
+        | "composer" | "snap" | "flatpak" | "code" | "ansible-galaxy" | "terraform" | "gsutil"
+        | "aws" | "rclone" | "open" | "xdg-open" | "chromium" | "google-chrome" | "firefox"
+        | "puppeteer" | "ipfs" | "mail" | "sendmail" | "swaks" | "python" | "python3"
+        | "playwright" | "certutil" | "bitsadmin" | "mshta" | "regsvr32" => {
+            for text in &texts {
+                let text = text
+                    .trim_start_matches("git+")
+                    .rsplit_once("=http")
+                    .map_or_else(
+                        || text.trim_start_matches("git+").to_owned(),
+                        |(_, rest)| format!("http{rest}"),
+                    );
+                let text = text.split_once(" @ ").map_or(text.as_str(), |(_, url)| url);
+                hosts.extend(url_host(text.trim_start_matches("git+")));
+                if matches!(name, "docker" | "podman")
+                    && let Some((host, _)) = text.split_once('/')
+                    && host.contains('.')
+                    && !text.contains(':') | host.contains('.')
+                    && !text.starts_with(['.', '/', '-'])
+                    && !text.contains("://")
+                {
+                    hosts.push(authority_host(host));
+                }
+            }
+        }
+        "cat" | "exec" | "echo" | "printf" | "read" => {}
+        _ => {}
+    }
+    for text in &texts {
+        hosts.extend(device_host(text));
+    }
+    for (name, value) in &invocation.variables {
+        let lower = name.to_ascii_lowercase();
+        if matches!(lower.as_str(), "http_proxy" | "https_proxy" | "all_proxy")
+            && !value.text.is_empty()
+            && is_client(&invocation.name)
+        {
+            hosts.push(url_or_host(&value.text));
+        }
+        if name == "GIT_SSH_COMMAND" || name == "GIT_PROXY_COMMAND" {
+            hosts.extend(proxy_hosts(&value.text));
+        }
+    }
+    if let Some(code) = &invocation.code {
+        hosts.extend(code_hosts(code));
+    }
+    hosts.retain(|host| !host.is_empty());
+    hosts
+}
+
+fn is_client(name: &str) -> bool {
+    matches!(name, "curl" | "wget" | "git" | "npm" | "pip" | "http")
+}
+
+/// `socket.create_connection(('host', 80))`, `Socket.new('host', …)`, `net.connect`.
+fn code_hosts(code: &str) -> Vec<String> {
+    let marks = [
+        "create_connection(",
+        ".connect(",
+        "TCPSocket.new(",
+        "HTTPConnection(",
+        "HTTPSConnection(",
+        "createConnection(",
+        "fsockopen(",
+        "TCPSocket.open(",
+        "gethostbyname(",
+    ];
+    let mut found = Vec::new();
+    for mark in marks {
+        for rest in code.split(mark).skip(1) {
+            let quoted = rest.split(['\'', '"']).nth(1).unwrap_or_default();
+            if quoted.contains('.') && !quoted.contains([' ', '/']) {
+                found.push(quoted.to_ascii_lowercase());
+            }
+        }
+    }
+    // URLs in code that fetches.
+    let fetches = [
+        "urlopen",
+        "requests.",
+        "fetch(",
+        "http.get",
+        "https.get",
+        "axios",
+        "urlretrieve",
+        "open-uri",
+        "URI.open",
+        "LWP",
+        "Net::HTTP",
+        "curl_init",
+        "file_get_contents",
+        "httpx.",
+        "XMLHttpRequest",
+        "WebSocket",
+    ];
+    if fetches.iter().any(|mark| code.contains(mark)) {
+        for (at, _) in code.match_indices("://") {
+            let start = code
+                .get(..at)
+                .unwrap_or_default()
+                .rfind(|letter: char| !letter.is_ascii_alphanumeric())
+                .map_or(0, |at| at + 1);
+            let rest = code.get(start..).unwrap_or_default();
+            let end = rest.find(['\'', '"', '`', ' ', ')']).unwrap_or(rest.len());
+            found.extend(url_host(rest.get(..end).unwrap_or_default()));
+        }
+    }
+    found
+}
+
+fn device_host(text: &str) -> Option<String> {
+    let rest = text
+        .strip_prefix("/dev/tcp/")
+        .or_else(|| text.strip_prefix("/dev/udp/"))?;
+    rest.split('/').next().map(str::to_ascii_lowercase)
+}
+
+/// `host:path` of scp and rsync, and URLs.
+fn remote_path_host(text: &str) -> Option<String> {
+    if let Some(host) = url_host(text) {
+        return Some(host);
+    }
+    let (host, _) = text.split_once(':')?;
+    if host.contains('/') || host.is_empty() || host.len() == 1 {
+        return None;
+    }
+    Some(
+        host.rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase(),
+    )
+}
+
+/// `8080:host:80`, `host:22`, `user@jump`.
+fn forward_hosts(value: &str) -> Vec<String> {
+    value
+        .split([':', ','])
+        .map(|part| part.rsplit('@').next().unwrap_or_default())
+        .filter(|part| part.contains('.') || part.chars().any(char::is_alphabetic))
+        .map(str::to_ascii_lowercase)
+        .collect()
+}
+
+/// Hosts in `ProxyCommand=nc host 22` and `ProxyJump=host`.
+fn proxy_hosts(value: &str) -> Vec<String> {
+    if !value.to_ascii_lowercase().contains("proxy")
+        && !value.contains("HostName")
+        && !value.contains("Hostname")
+    {
+        return Vec::new();
+    }
+    value
+        .split([' ', '=', '"', '\'', '@', ':'])
+        .filter(|part| {
+            part.contains('.') && !part.contains('/') && part.chars().any(char::is_alphabetic)
+        })
+        .map(str::to_ascii_lowercase)
+        .collect()
+}
+
+fn git_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
+    let texts: Vec<&str> = invocation.texts().collect();
+    let contacts = texts.iter().any(|text| {
+        matches!(
+            *text,
+            "clone"
+                | "fetch"
+                | "pull"
+                | "push"
+                | "ls-remote"
+                | "submodule"
+                | "remote"
+                | "archive"
+                | "checkout"
+                | "co"
+                | "export"
+                | "update"
+                | "config"
+        )
+    });
+    if !contacts {
+        return;
+    }
+    for text in &texts {
+        let text = text
+            .split_once("=http")
+            .map_or((*text).to_owned(), |(_, rest)| format!("http{rest}"));
+        if text.starts_with('-') && !text.contains("://") {
+            continue;
+        }
+        match url_host(&text) {
+            Some(host) => hosts.push(host),
+            None if text.contains('@')
+                || text
+                    .split_once(':')
+                    .is_some_and(|(host, path)| host.contains('.') && path.contains('/')) =>
+            {
+                hosts.extend(remote_path_host(&text));
+            }
+            None => {}
+        }
+    }
+    let names_remote = texts
+        .iter()
+        .any(|text| matches!(*text, "clone" | "ls-remote"));
+    if names_remote
+        && invocation
+            .arguments()
+            .iter()
+            .any(crate::shell::ResolvedWord::is_unknown)
+    {
+        hosts.push(UNKNOWN.to_string());
+    }
+}
+
+fn web_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
+    const VALUES: &[&str] = &[
+        "-o",
+        "-O",
+        "-H",
+        "-d",
+        "-X",
+        "-u",
+        "-A",
+        "-e",
+        "-b",
+        "-c",
+        "-F",
+        "-T",
+        "-w",
+        "-m",
+        "-x",
+        "-K",
+        "-E",
+        "-D",
+        "-C",
+        "-r",
+        "-y",
+        "-Y",
+        "-z",
+        "--output",
+        "--header",
+        "--data",
+        "--data-raw",
+        "--data-binary",
+        "--data-urlencode",
+        "--data-ascii",
+        "--json",
+        "--request",
+        "--user",
+        "--user-agent",
+        "--referer",
+        "--cookie",
+        "--cookie-jar",
+        "--form",
+        "--upload-file",
+        "--write-out",
+        "--max-time",
+        "--connect-timeout",
+        "--retry",
+        "--retry-delay",
+        "--cacert",
+        "--cert",
+        "--key",
+        "--config",
+        "--interface",
+        "--limit-rate",
+        "--output-document",
+        "--post-data",
+        "--post-file",
+        "--method",
+        "--body-data",
+        "--tries",
+        "--timeout",
+        "--directory-prefix",
+        "-P",
+        "-t",
+        "--accept",
+        "--reject",
+        "-i",
+        "--input-file",
+        "--proxy",
+        "--preproxy",
+        "--socks5",
+        "--socks5-hostname",
+        "--socks4",
+        "--resolve",
+        "--connect-to",
+        "--url",
+        "--range",
+        "--max-redirs",
+        "--oauth2-bearer",
+        "--form-string",
+        "--dump-header",
+        "--output-dir",
+        "--create-dirs-mode",
+        "--capath",
+        "--ciphers",
+        "--noproxy",
+        "--netrc-file",
+        "--aws-sigv4",
+        "-U",
+        "-l",
+        "--level",
+        "-R",
+        "-Q",
+        "-n",
+        "-N_",
+    ];
+    let words = &invocation.words;
+    let is_wget = matches!(invocation.name.as_str(), "wget" | "wget2");
+    let values: Vec<&str> = VALUES
+        .iter()
+        .copied()
+        .filter(|value| {
+            !(invocation.name == "curl"
+                && matches!(*value, "-O" | "-i" | "-n" | "-R" | "-l" | "-N_")
+                || is_wget
+                    && matches!(
+                        *value,
+                        "-c" | "-x" | "-d" | "-F" | "-N_" | "-r" | "-m" | "-H" | "-K" | "-E" | "-b"
+                    ))
+        })
+        .collect();
+    let is_http_tool = !matches!(
+        invocation.name.as_str(),
+        "curl" | "wget" | "wget2" | "aria2c"
+    );
+    let mut index = 1;
+    let mut place = 0;
+    while index < words.len() {
+        index = first_operand(words, index, &values);
+        if let Some(word) = words.get(index) {
+            let text = word.text.as_str();
+            let is_method = is_http_tool && text.chars().all(|letter| letter.is_ascii_uppercase());
+            if !is_method && (!is_http_tool || place == 0) {
+                place += 1;
+                if text.starts_with("file:") || text == "--next" {
+                } else if text.starts_with(UNKNOWN) {
+                    hosts.push(UNKNOWN.to_string());
+                } else {
+                    for host in expand_url_globs(text) {
+                        hosts.push(url_host(&host).unwrap_or_else(|| {
+                            if host.starts_with(':') || host.starts_with('/') && is_http_tool {
+                                "localhost".to_owned()
+                            } else {
+                                authority_host(&host)
+                            }
+                        }));
+                    }
+                }
+            }
+        }
+        index += 1;
+    }
+    let texts: Vec<&str> = invocation.texts().collect();
+    for pair in texts.windows(2) {
+        let (option, value) = match pair {
+            [option, value] => (*option, *value),
+            _ => continue,
+        };
+        push_option_host(option, value, is_wget, hosts);
+    }
+    for text in &texts {
+        if let Some((option, value)) = text
+            .split_once('=')
+            .filter(|(option, _)| option.starts_with("--"))
+        {
+            push_option_host(option, value, is_wget, hosts);
+        }
+        if let Some(value) = text
+            .strip_prefix("-x")
+            .filter(|value| value.contains("://") && !is_wget)
+        {
+            hosts.extend(url_host(value));
+        }
+    }
+}
+
+fn push_option_host(option: &str, value: &str, is_wget: bool, hosts: &mut Vec<String>) {
+    match option {
+        "--url" | "--proxy" | "--preproxy" | "--socks5" | "--socks5-hostname" | "--socks4"
+        | "--socks4a" | "--doh-url" => {
+            hosts.push(url_host(value).unwrap_or_else(|| authority_host(value)));
+        }
+        "-x" if !is_wget => hosts.push(url_host(value).unwrap_or_else(|| authority_host(value))),
+        "--connect-to" => hosts.extend(value.split(':').nth(2).map(str::to_ascii_lowercase)),
+        "--resolve" => hosts.extend(
+            value
+                .splitn(3, ':')
+                .nth(2)
+                .map(|address| address.trim_matches(['[', ']']).to_ascii_lowercase()),
+        ),
+        // URLs from a file are not known.
+        "-K" | "--config" if !is_wget => hosts.push(UNKNOWN.to_string()),
+        "-i" | "--input-file" if is_wget => hosts.push(UNKNOWN.to_string()),
+        "-e" if is_wget && value.contains("proxy") => {
+            hosts.extend(value.split_once('=').and_then(|(_, url)| url_host(url)));
+        }
+        _ => {}
+    }
+}
+
+/// curl expands `{a,b}` in URLs by itself.
+fn expand_url_globs(text: &str) -> Vec<String> {
+    let (Some(open), Some(close)) = (text.find('{'), text.find('}')) else {
+        return vec![text.to_owned()];
+    };
+    let (Some(before), Some(inside), Some(after)) = (
+        text.get(..open),
+        text.get(open + 1..close),
+        text.get(close + 1..),
+    ) else {
+        return vec![text.to_owned()];
+    };
+    inside
+        .split(',')
+        .take(16)
+        .map(|part| format!("{before}{part}{after}"))
+        .collect()
+}
+
+/// Options of remote shells that take a value.
+const REMOTE_SHELL_OPTIONS: &[&str] = &[
+    "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p", "-Q",
+    "-R", "-S", "-W", "-w", "-B", "-P", "-u",
+];
+
+/// Options of ping, nmap and traceroute that take a value.
+const PROBE_OPTIONS: &[&str] = &[
+    "-p", "-w", "-c", "-i", "-I", "-s", "-t", "-x", "-X", "-e", "-q", "-W", "-n", "-T", "-U",
+];

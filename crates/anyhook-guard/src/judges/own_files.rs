@@ -1,0 +1,395 @@
+//! `self`: the hooks themselves.
+
+use super::Objections;
+use super::access::{Access, shell_files};
+use super::path_lists::patched_paths;
+use crate::input::{FileUse, GuardInput};
+use crate::paths::{glob_matches, is_within, normalize};
+use crate::shell::{Invocation, UNKNOWN};
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    let protected = ProtectedFiles::new(input);
+    for file in input.files() {
+        if matches!(file.file_use, FileUse::Write | FileUse::Delete)
+            && let Some(what) = protected.names(&file.path, file.file_use == FileUse::Delete, false)
+        {
+            found.deny(
+                "files",
+                &file.path,
+                format!("this changes {what}; only the user may do that"),
+            );
+        }
+    }
+    for invocation in input.invocations() {
+        protected.judge(invocation, found);
+        if found.is_settled() {
+            return;
+        }
+    }
+    found.ask_if_incomplete(input);
+}
+
+struct ProtectedFiles<'i> {
+    /// Absolute files and folders, the former with patterns.
+    agent_files: Vec<String>,
+    folders: Vec<String>,
+    input: &'i GuardInput<'i>,
+}
+
+impl<'i> ProtectedFiles<'i> {
+    fn new(input: &'i GuardInput<'i>) -> Self {
+        let mut agent_files = Vec::new();
+        for file in &input.context.agent_files {
+            if file.starts_with('/') {
+                agent_files.push(file.clone());
+                continue;
+            }
+            let relative = file.trim_start_matches("~/");
+            for base in [input.project.as_deref(), input.home.as_deref()]
+                .into_iter()
+                .flatten()
+            {
+                agent_files.push(format!("{base}/{relative}"));
+            }
+        }
+        let own = input.context.own_folders.iter();
+        let mut folders: Vec<String> = own
+            .filter_map(|folder| normalize(None, &folder.to_string_lossy()))
+            .collect();
+        if let Some(home) = &input.home {
+            folders.push(format!("{home}/.config/anyhook"));
+            folders.push(format!("{home}/.local/state/anyhook"));
+            folders.push(format!("{home}/Library/Application Support/anyhook"));
+        }
+        folders.push("/etc/anyhook".to_owned());
+        folders.push("/Library/Application Support/anyhook".to_owned());
+        folders.push("C:/ProgramData/anyhook".to_owned());
+        Self {
+            agent_files,
+            folders,
+            input,
+        }
+    }
+
+    /// What a protected path is; for a tree also if the path is above one.
+    fn names(&self, path: &str, is_tree: bool, is_pattern: bool) -> Option<&'static str> {
+        let parts: Vec<&str> = path.split('/').collect();
+        let file_name = parts.last().copied().unwrap_or_default();
+        let matches_part = |name: &str| {
+            parts.iter().any(|part| {
+                *part == name
+                    || is_pattern
+                        && part.contains(['*', '?', '['])
+                        && *part != "*"
+                        && glob_matches(part, name)
+            })
+        };
+        if matches_part(".anyhook") || file_name == ".openhook.json" {
+            return Some("anyhook's manifest or policy");
+        }
+        if self.folders.iter().any(|folder| is_within(path, folder)) {
+            return Some("anyhook's settings or state");
+        }
+        let git = parts.iter().position(|part| *part == ".git");
+        if git.is_some_and(|at| parts.get(at + 1) == Some(&"hooks"))
+            && parts.last() != Some(&".git")
+        {
+            return Some("a git hook");
+        }
+        if parts.windows(2).any(|pair| matches!(pair, [".husky", ..]))
+            && file_name != ".husky"
+            && !file_name.starts_with("README")
+        {
+            return Some("a git hook");
+        }
+        if self.agent_files.iter().any(|file| {
+            file == path
+                || file.contains('*') && glob_matches(file, path)
+                || is_pattern && glob_matches(path, file)
+        }) {
+            return Some("a file in which an agent keeps its hooks");
+        }
+        if is_tree {
+            let home = self.input.home.as_deref().unwrap_or("/");
+            let project = self.input.project.as_deref().unwrap_or("/");
+            let is_small = path != home
+                && path != project
+                && !is_within(home, path)
+                && !is_within(project, path);
+            let is_above = |file: &String| {
+                is_within(
+                    file.split('*')
+                        .next()
+                        .unwrap_or_default()
+                        .trim_end_matches('/'),
+                    path,
+                )
+            };
+            if is_small
+                && (self.agent_files.iter().any(is_above) || self.folders.iter().any(is_above))
+            {
+                return Some("a folder with the hooks of an agent");
+            }
+        }
+        None
+    }
+
+    fn judge(&self, invocation: &Invocation, found: &mut Objections<'_>) {
+        let shown = || invocation.shown();
+        for file in shell_files(invocation) {
+            if matches!(file.access, Access::Read | Access::Search) {
+                continue;
+            }
+            if matches!(invocation.name.as_str(), "vim" | "vi" | "nvim" | "view")
+                && invocation.has_option("R", &[])
+            {
+                continue;
+            }
+            let Some(path) = &file.path else {
+                continue;
+            };
+            let known = path
+                .split(UNKNOWN)
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('/');
+            let is_tree =
+                file.access == Access::Delete || invocation.has_option("R", &["--recursive"]);
+            let path = if path.contains(UNKNOWN) {
+                known
+            } else {
+                path.as_str()
+            };
+            if let Some(what) = self.names(path, is_tree, file.word.is_pattern) {
+                found.deny(
+                    "files",
+                    shown(),
+                    format!("this changes {what}; only the user may do that"),
+                );
+            }
+        }
+        for path in patched_paths(invocation) {
+            if let Some(path) = normalize(invocation.cwd.as_deref(), &path)
+                && let Some(what) = self.names(&path, false, false)
+            {
+                found.deny(
+                    "files",
+                    &path,
+                    format!("this changes {what}; only the user may do that"),
+                );
+            }
+        }
+        self.judge_commands(invocation, found);
+        Self::judge_variables(invocation, found);
+    }
+
+    fn judge_commands(&self, invocation: &Invocation, found: &mut Objections<'_>) {
+        let shown = || invocation.shown();
+        let texts: Vec<&str> = invocation.texts().collect();
+        let lower = || texts.iter().map(|text| text.to_ascii_lowercase());
+        let deny = |found: &mut Objections<'_>| {
+            found.deny(
+                "commands",
+                shown(),
+                "this weakens or switches off the hooks; only the user may do that",
+            );
+        };
+        match invocation.name.as_str() {
+            "anyhook" => {
+                let verb = texts
+                    .iter()
+                    .find(|text| !text.starts_with('-'))
+                    .copied()
+                    .unwrap_or_default();
+                let is_help = texts
+                    .iter()
+                    .any(|text| matches!(*text, "--help" | "-h" | "--dry-run"));
+                let is_list = texts.contains(&"--list");
+                let weakens = matches!(
+                    verb,
+                    "uninstall"
+                        | "trust"
+                        | "untrust"
+                        | "allow-once"
+                        | "approve"
+                        | "pause"
+                        | "install"
+                        | "init"
+                );
+                if weakens && !is_help && !is_list && !(matches!(verb, "install" | "init")) {
+                    deny(found);
+                }
+                if verb == "doctor" && texts.contains(&"--fix") {
+                    found.ask_user(
+                        "commands",
+                        shown(),
+                        "this changes files in which agents keep their hooks",
+                    );
+                }
+            }
+            "cargo" | "npm" | "brew" | "pip" | "pip3" | "apt" | "apt-get" | "pipx" | "dnf"
+            | "pacman" | "scoop" | "winget" | "yarn" | "pnpm" | "dpkg" | "rpm" => {
+                let removes = lower().any(|text| {
+                    matches!(
+                        text.as_str(),
+                        "uninstall"
+                            | "remove"
+                            | "purge"
+                            | "rm"
+                            | "-r"
+                            | "-rs"
+                            | "autoremove"
+                            | "-e"
+                            | "erase"
+                    )
+                });
+                if removes
+                    && texts
+                        .iter()
+                        .any(|text| *text == "anyhook" || text.starts_with("@anyhook/"))
+                {
+                    deny(found);
+                }
+            }
+            "pkill" | "killall" | "taskkill" | "Stop-Process"
+                if texts.iter().any(|text| text.contains("anyhook")) =>
+            {
+                deny(found);
+            }
+            "systemctl" | "launchctl" | "service"
+                if texts.iter().any(|text| text.contains("anyhook"))
+                    && lower().any(|text| {
+                        matches!(
+                            text.as_str(),
+                            "stop" | "disable" | "mask" | "kill" | "unload" | "bootout" | "remove"
+                        )
+                    }) =>
+            {
+                deny(found);
+            }
+            "kill" if invocation.words.iter().any(|word| !word.sources.is_empty()) => {}
+            "rm" | "mv" | "chmod" | "unlink" | "cp" | "ln" | "install"
+                if texts.iter().any(|text| {
+                    text == &"anyhook"
+                        && invocation.words.iter().any(|word| !word.sources.is_empty())
+                        || text.ends_with("/bin/anyhook")
+                        || text.ends_with("/anyhook.exe")
+                }) =>
+            {
+                deny(found);
+            }
+            "git" => {
+                let at = texts.iter().position(|text| *text == "config");
+                let sets_hooks =
+                    |text: &str| text.to_ascii_lowercase().starts_with("core.hookspath");
+                if let Some(at) = at {
+                    let reads = texts.iter().any(|text| {
+                        matches!(
+                            *text,
+                            "--get" | "--get-all" | "--list" | "-l" | "get" | "--get-regexp"
+                        )
+                    });
+                    let key = texts.iter().skip(at + 1).position(|text| sets_hooks(text));
+                    let has_value = key.is_some_and(|key| texts.len() > at + 2 + key)
+                        || texts
+                            .iter()
+                            .any(|text| matches!(*text, "--unset" | "--unset-all" | "unset"));
+                    if key.is_some() && has_value && !reads {
+                        found.deny("git-hooks", shown(), "this changes which git hooks run");
+                    }
+                }
+                if texts
+                    .windows(2)
+                    .any(|pair| matches!(pair, ["-c", value] if sets_hooks(value)))
+                {
+                    found.deny("git-hooks", shown(), "this changes which git hooks run");
+                }
+                let verb = texts
+                    .iter()
+                    .find(|text| !text.starts_with('-'))
+                    .copied()
+                    .unwrap_or_default();
+                if matches!(
+                    verb,
+                    "stash"
+                        | "checkout"
+                        | "restore"
+                        | "rm"
+                        | "mv"
+                        | "clean"
+                        | "reset"
+                        | "update-index"
+                ) {
+                    for operand in invocation.operands() {
+                        if let Some(path) = normalize(invocation.cwd.as_deref(), &operand.text)
+                            && let Some(what) = self.names(&path, true, operand.is_pattern)
+                        {
+                            found.deny(
+                                "files",
+                                shown(),
+                                format!("this changes {what}; only the user may do that"),
+                            );
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn judge_variables(invocation: &Invocation, found: &mut Objections<'_>) {
+        let exported = invocation
+            .operands()
+            .filter_map(|word| word.text.split_once('='))
+            .filter(|_| {
+                matches!(
+                    invocation.name.as_str(),
+                    "export"
+                        | "declare"
+                        | "typeset"
+                        | "readonly"
+                        | "setx"
+                        | "set"
+                        | "local"
+                        | "launchctl"
+                )
+            });
+        let assigned = invocation
+            .variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.text.as_str()));
+        let printed = (invocation.name == "setx" || invocation.name == "launchctl")
+            .then(|| {
+                invocation
+                    .texts()
+                    .find(|text| text.to_ascii_lowercase().starts_with("anyhook"))
+            })
+            .flatten()
+            .map(|name| (name, ""));
+        for (name, value) in assigned.chain(exported).chain(printed) {
+            let weakens = anyhook_switch(name, value)
+                || name.starts_with("GIT_CONFIG_KEY_")
+                    && value.eq_ignore_ascii_case("core.hooksPath");
+            if weakens {
+                found.deny(
+                    "variables",
+                    invocation.shown(),
+                    format!("`{name}` switches the hooks off or redirects them"),
+                );
+            }
+        }
+    }
+}
+
+/// Whether a variable of anyhook weakens the hooks. Every one that is not about
+/// output might.
+fn anyhook_switch(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    match name.strip_prefix("anyhook") {
+        Some("") => value != "1",
+        Some(rest) => {
+            rest.starts_with('_') && !matches!(rest, "_log" | "_debug" | "_color" | "_no_color")
+        }
+        None => false,
+    }
+}

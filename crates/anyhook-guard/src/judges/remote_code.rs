@@ -1,0 +1,891 @@
+//! `remote-code`: running what was just downloaded or decoded.
+
+use super::Objections;
+use super::access::{Access, shell_files};
+use super::hosts::{contacted_hosts, host_matches};
+use crate::input::GuardInput;
+use crate::paths::normalize;
+use crate::shell::{Invocation, RedirectKind, SHELLS, ShellAnalysis, program_name};
+
+const DOWNLOADERS: &[&str] = &[
+    "curl",
+    "wget",
+    "wget2",
+    "http",
+    "https",
+    "xh",
+    "fetch",
+    "aria2c",
+    "axel",
+    "lynx",
+    "w3m",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "ftp",
+    "lftp",
+    "scp",
+    "sftp",
+    "ssh",
+    "rsync",
+    "curlie",
+    "bitsadmin",
+    "certutil",
+    "openssl-s_client",
+    "GET",
+    "lwp-request",
+    "lwp-download",
+    "gh",
+    "aws",
+    "gsutil",
+    "dig",
+    "telnet",
+    "links",
+    "elinks",
+    "tftp",
+    "busybox-wget",
+];
+
+const INTERPRETERS: &[&str] = &[
+    "python",
+    "python2",
+    "python3",
+    "pypy",
+    "pypy3",
+    "node",
+    "nodejs",
+    "deno",
+    "bun",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "luajit",
+    "Rscript",
+    "R",
+    "osascript",
+    "tclsh",
+    "groovy",
+    "julia",
+    "elixir",
+    "ipython",
+    "tsx",
+    "ts-node",
+    "powershell",
+    "pwsh",
+    "cmd",
+    "make",
+    "gdb",
+    "irb",
+    "ghci",
+    "scala",
+    "swift",
+    "racket",
+    "guile",
+    "clisp",
+    "sbcl",
+    "octave",
+    "expect",
+    "awk",
+    "gawk",
+];
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    for analysis in input.analyses() {
+        let mut downloaded: Vec<String> = Vec::new();
+        for (index, invocation) in analysis.invocations.iter().enumerate() {
+            judge_invocation(analysis, index, invocation, &mut downloaded, found);
+            if found.is_settled() {
+                return;
+            }
+        }
+    }
+    found.ask_if_incomplete(input);
+}
+
+fn is_interpreter(name: &str) -> bool {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    SHELLS.contains(&name) || INTERPRETERS.contains(&name) || INTERPRETERS.contains(&stem)
+}
+
+fn is_download(invocation: &Invocation) -> bool {
+    let name = invocation.name.as_str();
+    match name {
+        "ssh" => invocation.operands().count() > 1,
+        "gh" => {
+            invocation.has_word("api")
+                || invocation.has_word("view") && invocation.has_word("gist")
+                || invocation.has_word("download")
+        }
+        "aws" => invocation.has_word("cp") && invocation.has_word("-"),
+        "gsutil" => invocation.has_word("cat") || invocation.has_word("cp"),
+        "git" => {
+            invocation.has_word("archive")
+                && invocation.texts().any(|text| text.starts_with("--remote"))
+        }
+        "openssl" => invocation.has_word("s_client"),
+        "dig" | "host" | "nslookup" => true,
+        _ => {
+            DOWNLOADERS.contains(&name)
+                || invocation.redirects.iter().any(|redirect| {
+                    redirect.kind == RedirectKind::Input
+                        && redirect.target.text.starts_with("/dev/tcp/")
+                })
+        }
+    }
+}
+
+fn is_decoder(invocation: &Invocation) -> bool {
+    let decodes = || invocation.has_option("dD", &["--decode", "-decode"]);
+    match invocation.name.as_str() {
+        "base64" | "base32" | "gbase64" | "basenc" => decodes(),
+        "openssl" => {
+            (invocation.has_word("base64") || invocation.has_word("enc"))
+                && invocation.has_word("-d")
+        }
+        "xxd" => invocation.has_option("r", &[]),
+        "uudecode" | "gunzip" | "zcat" | "bunzip2" | "xzcat" | "bzcat" | "unxz" | "uncompress"
+        | "zstdcat" => true,
+        "gzip" | "bzip2" | "xz" | "zstd" => decodes(),
+        "tar" | "bsdtar" => {
+            invocation.has_option("O", &["--to-stdout"])
+                || invocation
+                    .texts()
+                    .next()
+                    .is_some_and(|text| text.contains('O') && !text.contains('/'))
+        }
+        "unzip" => invocation.has_option("p", &[]),
+        "gpg" => invocation.has_option("d", &["--decrypt"]),
+        "tr" | "rev" | "sed" | "awk" if false => true,
+        "rev" | "rot13" => true,
+        "printf" | "echo" => invocation
+            .texts()
+            .any(|text| text.contains("\\x") || text.contains("\\0")),
+        "tr" => {
+            !invocation.has_option("ds", &["--delete", "--squeeze-repeats"])
+                && invocation.operands().count() == 2
+        }
+        _ => invocation.code.as_deref().is_some_and(|code| {
+            [
+                "b64decode",
+                "fromhex",
+                "atob(",
+                "unpack",
+                "decode_base64",
+                "Base64.decode",
+                "unhexlify",
+            ]
+            .iter()
+            .any(|mark| code.contains(mark))
+        }),
+    }
+}
+
+fn judge_invocation(
+    analysis: &ShellAnalysis,
+    index: usize,
+    invocation: &Invocation,
+    downloaded: &mut Vec<String>,
+    found: &mut Objections<'_>,
+) {
+    let shown = || invocation.shown();
+    let name = invocation.name.as_str();
+    if invocation.has_option("", &["--help", "--version"]) && !SHELLS.contains(&name) {
+        return;
+    }
+    let is_allowed = |source: &Invocation, found: &Objections<'_>| {
+        let hosts = contacted_hosts(source);
+        !hosts.is_empty()
+            && hosts.iter().all(|host| {
+                found
+                    .options
+                    .all("--allow-host")
+                    .any(|pattern| host_matches(pattern, host))
+            })
+    };
+    // What runs its input or a word as code.
+    let runs_input = runs_standard_input(invocation);
+    let runs_words = matches!(name, "eval" | "source" | ".")
+        || is_interpreter(name)
+        || name.is_empty() && !invocation.words.is_empty()
+        || name == "xargs";
+    if runs_input || runs_words {
+        let mut reason = None;
+        for source in code_sources(analysis, index, runs_input) {
+            if is_download(source) && !is_allowed(source, found) {
+                reason = Some((
+                    "download",
+                    "this runs a download without anybody having seen it; save it, read it, then run it",
+                ));
+            } else if is_decoder(source) && reason.is_none() {
+                reason = Some(("decode", "this runs decoded text, which hides what it does"));
+            }
+        }
+        if let Some((rule, text)) = reason {
+            // An unknown program that gets a download may be an interpreter.
+            if name.is_empty() {
+                found.ask_user(rule, shown(), text);
+            } else {
+                found.deny(rule, shown(), text);
+            }
+        }
+    }
+    if let Some(code) = &invocation.code
+        && !SHELLS.contains(&name)
+    {
+        judge_code(code, invocation, found);
+    }
+    judge_saved(analysis, index, invocation, downloaded, found);
+    judge_installs(invocation, found);
+    judge_shells(invocation, found);
+    judge_windows(invocation, found);
+}
+
+/// Whether a program runs what it reads.
+fn runs_standard_input(invocation: &Invocation) -> bool {
+    let name = invocation.name.as_str();
+    if invocation.input_from.is_empty()
+        && invocation.input_text.is_none()
+        && !invocation
+            .redirects
+            .iter()
+            .any(|redirect| redirect.kind == RedirectKind::Input)
+    {
+        return false;
+    }
+    let first = invocation.operands().next().map(|word| word.text.as_str());
+    if name.is_empty() {
+        return !invocation.words.is_empty();
+    }
+    if SHELLS.contains(&name) {
+        let has_script = invocation.texts().any(|text| {
+            text.starts_with('-')
+                && !text.starts_with("--")
+                && text.contains('c')
+                && text.len() <= 5
+        });
+        let reads = invocation.has_option("s", &[])
+            || first.is_none_or(|first| {
+                matches!(first, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
+            });
+        return !has_script && reads
+            || has_script && invocation.via.iter().any(|via| via == "xargs");
+    }
+    match name {
+        "eval" | "source" | "." => true,
+        "xargs" => false,
+        "vim" | "vi" | "ex" | "nvim" => invocation.has_word("/dev/stdin"),
+        "psql" | "sqlite3" | "mysql" => false,
+        "docker" | "kubectl" | "podman" => false,
+        "ssh" | "at" | "batch" | "crontab" => {
+            name != "ssh" && name != "crontab" || name == "crontab" && first == Some("-")
+        }
+        "make" => invocation.has_word("-") || invocation.has_word("/dev/stdin"),
+        "awk" | "gawk" => invocation.has_word("/dev/stdin") && invocation.has_option("f", &[]),
+        _ if is_interpreter(name) => {
+            invocation
+                .code
+                .as_deref()
+                .is_none_or(|code| Some(code) == invocation.input_text.as_deref())
+                && first.is_none_or(|first| matches!(first, "-" | "/dev/stdin" | "/dev/fd/0"))
+                && !invocation.has_option("mncpei", &[])
+                && !matches!(name, "make" | "awk")
+        }
+        _ => false,
+    }
+}
+
+/// The invocations whose output is run.
+fn code_sources(analysis: &ShellAnalysis, index: usize, runs_input: bool) -> Vec<&Invocation> {
+    let Some(invocation) = analysis.invocations.get(index) else {
+        return Vec::new();
+    };
+    let mut starts: Vec<usize> = Vec::new();
+    if runs_input {
+        starts.extend(invocation.input_from.clone());
+        for redirect in &invocation.redirects {
+            starts.extend(redirect.target.sources.iter().cloned().flatten());
+        }
+    }
+    // The words that are code: of `eval` and `source` all, of an interpreter its
+    // script or the text of `-c`.
+    let name = invocation.name.as_str();
+    let is_code_word = |place: usize| match name {
+        "eval" | "source" | "." => place > 0,
+        "" => place == 0,
+        _ => {
+            let before = invocation
+                .words
+                .get(place.wrapping_sub(1))
+                .map_or("", |word| word.text.as_str());
+            let is_flagged = before.starts_with('-')
+                && before.len() <= 6
+                && before.contains(['c', 'e', 'r', 'p', 'C', 'E']);
+            let is_first_operand = invocation
+                .words
+                .iter()
+                .take(place)
+                .skip(1)
+                .all(|word| word.text.starts_with('-'));
+            place > 0 && (is_flagged || is_first_operand)
+        }
+    };
+    for (place, word) in invocation.words.iter().enumerate() {
+        if is_code_word(place) {
+            starts.extend(word.sources.iter().cloned().flatten());
+        }
+    }
+    // A program whose output is not its input ends the chain.
+    let ends_chain = |index: &usize| {
+        analysis.invocations.get(*index).is_some_and(|source| {
+            matches!(
+                source.name.as_str(),
+                "jq" | "ssh-agent" | "direnv" | "brew" | "pyenv"
+            )
+        })
+    };
+    starts.retain(|start| !ends_chain(start));
+    analysis.upstream(starts)
+}
+
+/// A file that was downloaded in this command and is run now.
+fn judge_saved(
+    analysis: &ShellAnalysis,
+    index: usize,
+    invocation: &Invocation,
+    downloaded: &mut Vec<String>,
+    found: &mut Objections<'_>,
+) {
+    let name = invocation.name.as_str();
+    let absolute = |text: &str| normalize(invocation.cwd.as_deref(), text);
+    // What is run: the program itself, or the script of an interpreter.
+    let mut run: Vec<String> = Vec::new();
+    if let Some(program) = invocation.words.first()
+        && (program.text.contains(['/', '\\']) || program.text.ends_with(".exe"))
+    {
+        run.extend(absolute(&program.text));
+        run.extend(absolute(&program.text.replace('\\', "/")));
+    }
+    if is_interpreter(name)
+        || matches!(
+            name,
+            "source"
+                | "."
+                | "eval"
+                | "chmod"
+                | "sudo"
+                | "msiexec"
+                | "dpkg"
+                | "rpm"
+                | "apt"
+                | "java"
+                | "installer"
+                | "start"
+                | "open"
+        )
+    {
+        if name != "chmod" {
+            for operand in invocation
+                .operands()
+                .take(if is_interpreter(name) { 1 } else { 3 })
+            {
+                run.extend(absolute(&operand.text));
+                run.extend(absolute(&operand.text.replace('\\', "/")));
+            }
+        }
+        for redirect in invocation
+            .redirects
+            .iter()
+            .filter(|redirect| redirect.kind == RedirectKind::Input)
+        {
+            run.extend(absolute(&redirect.target.text));
+        }
+    }
+    if name == "java" || invocation.has_word("-jar") {
+        run.extend(
+            invocation
+                .operands()
+                .filter_map(|word| absolute(&word.text)),
+        );
+    }
+    let runs = run.iter().any(|path| {
+        downloaded
+            .iter()
+            .any(|file| file == path || file.ends_with('/') && path.starts_with(file.as_str()))
+    });
+    if runs {
+        found.deny(
+            "download",
+            invocation.shown(),
+            "this runs a file that the same command downloads; read it before you run it",
+        );
+    }
+    // What is downloaded: by options, redirects, pipes into tee, and names of URLs.
+    let is_source = is_download(invocation) || matches!(name, "Invoke-WebRequest" | "git");
+    let writes = !invocation.redirects.is_empty()
+        || matches!(name, "tee" | "dd" | "sponge" | "tar" | "unzip" | "bsdtar");
+    let from_download = writes
+        && analysis
+            .upstream([index])
+            .iter()
+            .skip(1)
+            .any(|source| is_download(source) || is_decoder(source));
+    if is_source || from_download || is_decoder(invocation) {
+        for file in shell_files(invocation) {
+            if file.access == Access::Write {
+                downloaded.extend(file.path);
+            }
+        }
+        for redirect in &invocation.redirects {
+            if matches!(redirect.kind, RedirectKind::Output | RedirectKind::Append) {
+                downloaded.extend(absolute(&redirect.target.text));
+            }
+        }
+    }
+    if matches!(
+        name,
+        "curl" | "wget" | "wget2" | "aria2c" | "axel" | "fetch"
+    ) {
+        let names =
+            name != "curl" || invocation.has_option("O", &["--remote-name", "--remote-name-all"]);
+        let folder = invocation.words.windows(2).find_map(|pair| match pair {
+            [option, value]
+                if matches!(
+                    option.text.as_str(),
+                    "-P" | "--directory-prefix" | "--output-dir" | "-d" | "--dir"
+                ) && name != "curl"
+                    || matches!(pair, [option, _] if option.text == "--output-dir") =>
+            {
+                Some(value.text.clone())
+            }
+            _ => None,
+        });
+        for text in invocation
+            .texts()
+            .filter(|text| names && text.contains('/') && !text.starts_with('-'))
+        {
+            let base = text
+                .split(['?', '#'])
+                .next()
+                .unwrap_or_default()
+                .rsplit('/')
+                .next()
+                .unwrap_or_default();
+            if !base.is_empty() {
+                let path = folder
+                    .as_ref()
+                    .map_or(base.to_owned(), |folder| format!("{folder}/{base}"));
+                downloaded.extend(absolute(&path));
+            }
+        }
+        for text in invocation
+            .texts()
+            .filter(|text| text.starts_with("--directory-prefix="))
+        {
+            downloaded.extend(
+                absolute(text.trim_start_matches("--directory-prefix="))
+                    .map(|folder| format!("{folder}/")),
+            );
+        }
+    }
+    if matches!(name, "git" | "gh") && (invocation.has_word("clone")) {
+        let operands: Vec<&str> = invocation
+            .operands()
+            .map(|word| word.text.as_str())
+            .skip_while(|text| *text != "clone")
+            .skip(1)
+            .collect();
+        if let Some(url) = operands
+            .first()
+            .filter(|url| url.contains("://") || url.contains('@'))
+        {
+            let base = url
+                .trim_end_matches('/')
+                .trim_end_matches(".git")
+                .rsplit(['/', ':'])
+                .next()
+                .unwrap_or_default();
+            let folder = operands.get(1).copied().unwrap_or(base);
+            downloaded.extend(absolute(folder).map(|folder| format!("{folder}/")));
+        }
+    }
+    if matches!(
+        name,
+        "scp" | "rsync" | "sftp" | "certutil" | "bitsadmin" | "curl" | "aws" | "gsutil"
+    ) && let Some(last) = invocation.operands().last()
+        && (matches!(name, "certutil" | "bitsadmin")
+            && invocation.texts().any(|text| text.contains("://"))
+            || matches!(name, "scp" | "rsync")
+                && invocation.operands().any(|word| word.text.contains(':')))
+    {
+        downloaded.extend(absolute(&last.text));
+        downloaded.extend(absolute(&last.text.replace('\\', "/")));
+    }
+    if matches!(name, "mv" | "cp") {
+        let operands: Vec<String> = invocation
+            .operands()
+            .filter_map(|word| absolute(&word.text))
+            .collect();
+        if let [from, to] = operands.as_slice()
+            && downloaded.contains(from)
+        {
+            downloaded.push(to.clone());
+        }
+    }
+    if matches!(name, "tar" | "unzip" | "bsdtar")
+        && (from_download
+            || invocation
+                .operands()
+                .any(|word| absolute(&word.text).is_some_and(|path| downloaded.contains(&path))))
+    {
+        // Anything below may come from the archive; only what is run there counts.
+        downloaded.extend(
+            invocation
+                .cwd
+                .as_deref()
+                .map(|_| String::new())
+                .filter(|text| !text.is_empty()),
+        );
+    }
+}
+
+fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
+    let has = |marks: &[&str]| marks.iter().any(|mark| code.contains(mark));
+    let runs = has(&[
+        "exec(",
+        "(eval)",
+        "eval get",
+        "eval(",
+        "eval ",
+        "system(",
+        "subprocess",
+        "popen",
+        "execSync",
+        "child_process",
+        "Function(",
+        "vm.run",
+        "instance_eval",
+        "runpy",
+        "importlib",
+        "loadstring",
+        "load(",
+        "`",
+        "compile(",
+    ]);
+    let fetches = has(&[
+        "urlopen",
+        "requests.get",
+        "requests.post",
+        "httpx.get",
+        "fetch(",
+        "http.get",
+        "https.get",
+        "urlretrieve",
+        "Net::HTTP",
+        "URI.open",
+        "open-uri",
+        "LWP",
+        "file_get_contents('http",
+        "file_get_contents(\"http",
+        "axios",
+        "HTTP::Tiny",
+        "curl_exec",
+    ]);
+    let decodes = has(&[
+        "b64decode",
+        "atob(",
+        "'base64'",
+        "\"base64\"",
+        "fromhex",
+        "unhexlify",
+        "decode_base64",
+        "base64_decode",
+        "Base64.decode",
+        "zlib.decompress",
+        "marshal.loads",
+        "unpack(",
+        "codecs.decode",
+        "'hex'",
+        "\"hex\"",
+        "pickle.loads",
+        "str_rot13",
+        "gzinflate",
+    ]);
+    if runs && fetches {
+        found.deny("download", invocation.shown(), "this code runs a download");
+    } else if runs && decodes {
+        found.deny(
+            "decode",
+            invocation.shown(),
+            "this code runs decoded text, which hides what it does",
+        );
+    } else if has(&["socket"])
+        && has(&[
+            "dup2",
+            "pty.spawn",
+            "/bin/sh",
+            "/bin/bash",
+            "subprocess.call",
+        ])
+    {
+        found.deny(
+            "reverse-shell",
+            invocation.shown(),
+            "this hands a shell to another machine",
+        );
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    let text = text.trim_start_matches("git+").trim_start_matches('@');
+    let url = text
+        .split_once(" @ ")
+        .or_else(|| text.split_once('@').filter(|(_, url)| url.contains("://")))
+        .map_or(text, |(_, url)| url.trim());
+    [
+        "http://",
+        "https://",
+        "git://",
+        "ssh://",
+        "git@",
+        "git+",
+        "ftp://",
+        "github:",
+        "gitlab:",
+        "bitbucket:",
+        "gist:",
+        "git+ssh://",
+        "git+https://",
+    ]
+    .iter()
+    .any(|prefix| url.starts_with(prefix) || text.starts_with(prefix))
+}
+
+/// Packages from an address instead of a registry.
+fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
+    let texts: Vec<&str> = invocation.texts().collect();
+    let has = |word: &str| texts.contains(&word);
+    let first = texts
+        .iter()
+        .find(|text| !text.starts_with('-'))
+        .copied()
+        .unwrap_or_default();
+    let name = invocation.name.as_str();
+    let names_address = || {
+        let mut is_value = false;
+        texts.iter().any(|text| {
+            let skip = std::mem::take(&mut is_value);
+            is_value = matches!(
+                *text,
+                "--index-url"
+                    | "-i"
+                    | "--extra-index-url"
+                    | "--registry"
+                    | "--find-links"
+                    | "--proxy"
+                    | "--cert"
+                    | "--source"
+            );
+            !skip && is_address(text) && !text.starts_with("--")
+        })
+    };
+    let is_shorthand = || {
+        texts.iter().skip(1).any(|text| {
+            let mut parts = text.split('/');
+            matches!((parts.next(), parts.next(), parts.next()), (Some(owner), Some(repository), None)
+                if !owner.is_empty() && !repository.is_empty() && !owner.starts_with(['@', '.', '-', '~']) && !owner.contains([':', '=']) && !owner.is_empty() && owner.chars().all(|c| c.is_alphanumeric() || c == '-'))
+        })
+    };
+    let foreign_index = || {
+        texts.windows(2).any(|pair| matches!(pair, ["--index-url" | "-i" | "--extra-index-url" | "--registry" | "--source" | "--find-links" | "-f" | "--index", url] if url.contains("://") && !is_known_registry(url)))
+            || texts.iter().any(|text| text.split_once('=').is_some_and(|(option, url)| matches!(option, "--index-url" | "--extra-index-url" | "--registry" | "--source" | "--index") && url.contains("://") && !is_known_registry(url)))
+    };
+    let installs = match name {
+        "pip" | "pip3" | "pipx" | "uv" | "poetry" | "conda" | "mamba" | "pdm" | "easy_install"
+        | "uvx" | "rye" => {
+            (has("install")
+                || has("add")
+                || has("tool")
+                || name == "easy_install"
+                || has("run")
+                || name == "uvx"
+                || has("--from"))
+                && (names_address() || foreign_index())
+        }
+        _ if name.starts_with("python") => {
+            has("pip") && has("install") && (names_address() || foreign_index())
+                || texts
+                    .iter()
+                    .any(|text| text.starts_with("http") && name == "python")
+        }
+        "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => {
+            let adds = matches!(
+                first,
+                "install"
+                    | "i"
+                    | "add"
+                    | "in"
+                    | "ins"
+                    | "isntall"
+                    | "global"
+                    | "dlx"
+                    | "exec"
+                    | "x"
+                    | "create"
+                    | "init"
+            ) || matches!(name, "npx" | "bunx" | "pnpx");
+            adds && (names_address()
+                || foreign_index()
+                || is_shorthand() && matches!(first, "install" | "i" | "add")
+                || matches!(name, "npx" | "bunx")
+                    && texts.iter().any(|text| text.starts_with("github:")))
+        }
+        "cargo" => {
+            has("install") && (has("--git") || texts.iter().any(|text| text.starts_with("--git=")))
+        }
+        "go" => {
+            matches!(first, "run" | "install") && texts.iter().any(|text| text.contains("://"))
+                || first == "run"
+                    && texts
+                        .iter()
+                        .any(|text| text.contains('@') && text.contains('.'))
+        }
+        "gem" => first == "install" && (names_address() || foreign_index()),
+        "brew" => {
+            matches!(first, "install" | "tap" | "cask")
+                && (names_address()
+                    || texts
+                        .iter()
+                        .any(|text| text.contains("raw.githubusercontent")))
+        }
+        "apt" | "apt-get" | "dnf" | "yum" | "zypper" | "rpm" | "dpkg" | "apk" | "pacman"
+        | "snap" | "flatpak" => names_address(),
+        "deno" => matches!(first, "run" | "install" | "eval" | "test" | "serve") && names_address(),
+        "docker" | "podman" => first == "build" && names_address(),
+        "kubectl" | "oc" => {
+            matches!(first, "apply" | "create") && texts.iter().any(|text| text.starts_with("http"))
+        }
+        "helm" => {
+            matches!(first, "install" | "upgrade")
+                && texts.iter().any(|text| text.starts_with("http"))
+        }
+        "code" | "cursor" => has("--install-extension") && names_address(),
+        "composer" => first == "require" && names_address(),
+        "nix" | "nix-env" | "nix-shell" | "nix-build" => {
+            names_address()
+                || first == "run" && texts.iter().any(|text| text.starts_with("github:"))
+        }
+        "msiexec" => texts.iter().any(|text| text.contains("://")),
+        "bash" | "sh" => false,
+        "luarocks" => first == "install" && names_address(),
+        "terraform" => first == "init" && texts.iter().any(|text| text.starts_with("-from-module")),
+        "add-apt-repository" | "apt-add-repository" => true,
+        "krew" | "asdf" => first == "plugin" && names_address(),
+        "ansible-galaxy" => names_address(),
+        "Rscript" | "R" => invocation
+            .code
+            .as_deref()
+            .is_some_and(|code| code.contains("install_github") || code.contains("install_url")),
+        "bunch" => false,
+        _ => false,
+    };
+    if installs {
+        found.ask_user(
+            "install",
+            invocation.shown(),
+            "this installs from an address instead of a registry",
+        );
+    }
+}
+
+fn is_known_registry(url: &str) -> bool {
+    [
+        "https://pypi.org",
+        "https://registry.npmjs.org",
+        "https://registry.yarnpkg.com",
+        "https://rubygems.org",
+        "https://files.pythonhosted.org",
+        "https://test.pypi.org",
+        "https://npm.pkg.github.com",
+        "https://index.crates.io",
+        "https://download.pytorch.org",
+    ]
+    .iter()
+    .any(|known| url.starts_with(known))
+}
+
+/// Shells that are handed to another machine.
+fn judge_shells(invocation: &Invocation, found: &mut Objections<'_>) {
+    let name = invocation.name.as_str();
+    let texts: Vec<&str> = invocation.texts().collect();
+    let is_reverse = match name {
+        "nc" | "ncat" | "netcat" => {
+            texts.windows(2).any(|pair| matches!(pair, [option, program] if matches!(*option, "-e" | "-c" | "--exec" | "--sh-exec" | "-ec") && SHELLS.contains(&program_name(program).as_str()) || matches!(pair, ["-e" | "--exec" | "--sh-exec", _])))
+        }
+        "socat" => texts.iter().any(|text| text.to_ascii_lowercase().starts_with("exec:") || text.to_ascii_lowercase().starts_with("system:")),
+        _ => {
+            SHELLS.contains(&name) && invocation.redirects.iter().any(|redirect| redirect.target.text.starts_with("/dev/tcp/") || redirect.target.text.starts_with("/dev/udp/"))
+        }
+    };
+    if is_reverse {
+        found.deny(
+            "reverse-shell",
+            invocation.shown(),
+            "this hands a shell to another machine",
+        );
+    }
+}
+
+fn judge_windows(invocation: &Invocation, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let has_url = || {
+        invocation
+            .texts()
+            .any(|text| text.contains("://") || text.to_ascii_lowercase().contains("http"))
+    };
+    match invocation.name.to_ascii_lowercase().as_str() {
+        "powershell" | "pwsh" => {
+            let is_encoded = invocation.texts().any(|text| {
+                let lower = text.to_ascii_lowercase();
+                lower.len() >= 2
+                    && lower.starts_with("-e")
+                    && ("-encodedcommand".starts_with(&lower) || lower == "-ec" || lower == "-enc")
+            });
+            if is_encoded {
+                found.deny(
+                    "decode",
+                    shown(),
+                    "this runs an encoded command, which hides what it does",
+                );
+            }
+        }
+        "mshta" | "regsvr32" | "rundll32" | "wmic" | "cscript" | "wscript" | "msbuild"
+        | "installutil"
+            if has_url() =>
+        {
+            found.deny("download", shown(), "this runs a script from an address");
+        }
+        "eval"
+            if invocation
+                .words
+                .iter()
+                .any(|word| word.text.contains("DownloadString")) =>
+        {
+            found.deny(
+                "download",
+                shown(),
+                "this runs a download without anybody having seen it",
+            );
+        }
+        "start" | "explorer"
+            if has_url()
+                && invocation
+                    .texts()
+                    .any(|text| text.ends_with(".exe") || text.ends_with(".ps1")) =>
+        {
+            found.deny("download", shown(), "this runs a program from an address");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,1008 @@
+//! `secrets`: reading key files, dumping the environment, writing and sending secrets.
+
+use super::Objections;
+use super::access::{Access, shell_files};
+use super::secret_values::known_secret;
+use crate::input::{FileUse, GuardInput};
+use crate::paths::{glob_matches, normalize, path_matches};
+use crate::shell::{Invocation, InvocationPlace, MAX_COMMAND_BYTES, UNKNOWN};
+
+/// Variables of a command that are looked at.
+const MAX_VARIABLES: usize = 200;
+
+/// Names of files that hold secrets.
+const SECRET_NAMES: &[&str] = &[
+    ".env",
+    ".env.*",
+    "*.env",
+    ".envrc",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_ecdsa_sk",
+    "id_ed25519_sk",
+    "identity",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.ppk",
+    "*.kdbx",
+    "*.kdb",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".dockercfg",
+    ".htpasswd",
+    "credentials.json",
+    "client_secret*.json",
+    "service-account*.json",
+    "service_account*.json",
+    "secrets.yml",
+    "secrets.yaml",
+    "secrets.json",
+    "secrets.toml",
+    "secret.yml",
+    "secret.yaml",
+    ".vault-token",
+    ".vault_pass",
+    ".vault-pass",
+    "vault_pass.txt",
+    "master.key",
+    "*.asc.key",
+    ".boto",
+    ".s3cfg",
+    "terraform.tfstate",
+    "*.tfstate",
+    "*.tfvars.secret",
+    "shadow",
+    "gshadow",
+    "sudoers",
+    ".terraformrc",
+    "credentials.tfrc.json",
+    ".cargo-credentials",
+    "key.pem",
+    "privkey.pem",
+    "*.ovpn",
+    "kubeconfig",
+    "login.keychain-db",
+    "*.keychain",
+    "*.agekey",
+    "*.gpg.key",
+    "keys.txt.age",
+    "Login Data",
+    "Cookies",
+    "logins.json",
+    "key4.db",
+    "wallet.dat",
+    ".bash_history",
+    ".zsh_history",
+    ".psql_history",
+    ".mysql_history",
+    ".python_history",
+    ".node_repl_history",
+    ".irb_history",
+    "auth.json",
+    "hosts.yml.token",
+    "application_default_credentials.json",
+    "access_tokens.db",
+    "credentials.db",
+    "firebase-adminsdk*.json",
+    "google-services-key.json",
+    "wp-config.php",
+    "database.yml.key",
+    "secrets.yml.key",
+    "*.pkcs12",
+    "*.p8",
+    "*.jwk",
+];
+
+/// Parts of a path that make everything below secret.
+const SECRET_PATHS: &[&str] = &[
+    ".aws/credentials",
+    ".aws/sso/cache",
+    ".aws/cli/cache",
+    ".azure/accessTokens.json",
+    ".azure/msal_token_cache.json",
+    ".azure/service_principal_entries.json",
+    ".config/gcloud",
+    ".config/gh/hosts.yml",
+    ".config/hub",
+    ".config/glab-cli",
+    ".config/doctl",
+    ".kube/config",
+    ".docker/config.json",
+    ".gnupg",
+    ".ssh",
+    ".password-store",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".config/op",
+    ".config/sops/age/keys.txt",
+    ".local/share/keyrings",
+    "Library/Keychains",
+    ".mozilla/firefox",
+    ".config/google-chrome",
+    ".config/chromium",
+    "etc/shadow",
+    "etc/gshadow",
+    "etc/ssl/private",
+    "etc/sudoers",
+    ".config/rclone/rclone.conf",
+    ".config/netlify",
+    ".config/heroku",
+    ".config/fly",
+    ".fly/config.yml",
+    ".netlify/config.json",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".terraform.d/credentials.tfrc.json",
+    ".subversion/auth",
+    "run/secrets",
+    "var/run/secrets",
+    ".config/stripe",
+    ".config/configstore/firebase-tools.json",
+    ".oci/config",
+    ".bluemix",
+    ".wrangler/config",
+    ".vault-token",
+    ".config/hcloud",
+    ".config/railway",
+    ".railway/config.json",
+    ".config/github-copilot",
+    ".databrickscfg",
+    ".snowflake",
+    ".snowsql/config",
+    ".jupyter/jupyter_server_config.json",
+    ".config/pip/pip.conf.secret",
+    ".huggingface/token",
+    ".cache/huggingface/token",
+    ".kaggle/kaggle.json",
+    ".config/anthropic",
+    ".openai",
+];
+
+/// Ends of names that say that there is no secret.
+const HARMLESS_MARKS: &[&str] = &[
+    "example", "sample", "template", "dist", "defaults", "schema", "md", "pub", "tpl", "tmpl",
+    "j2", "erb", "d.ts", "ts", "js", "rs", "go", "c", "h",
+];
+
+struct SecretFiles<'i> {
+    more: Vec<String>,
+    allowed: Vec<String>,
+    project: Option<&'i str>,
+    home: Option<&'i str>,
+}
+
+impl SecretFiles<'_> {
+    fn is_secret(&self, path: &str) -> bool {
+        if self
+            .allowed
+            .iter()
+            .any(|pattern| path_matches(pattern, path, self.project, self.home))
+        {
+            return false;
+        }
+        if self
+            .more
+            .iter()
+            .any(|pattern| path_matches(pattern, path, self.project, self.home))
+        {
+            return true;
+        }
+        if path.starts_with("/proc/") && path.ends_with("/environ") {
+            return true;
+        }
+        let name = path
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or_default();
+        if is_harmless_name(name) {
+            return false;
+        }
+        let lower = name.to_ascii_lowercase();
+        let in_folder =
+            |part: &str| path.contains(&format!("/{part}/")) || path.ends_with(&format!("/{part}"));
+        if in_folder(".ssh") {
+            return !matches!(
+                lower.as_str(),
+                "known_hosts" | "known_hosts.old" | "config" | "authorized_keys" | ".ssh"
+            );
+        }
+        if SECRET_PATHS
+            .iter()
+            .filter(|part| **part != ".ssh")
+            .any(|part| in_folder(part))
+        {
+            return true;
+        }
+        let is_key = |pattern: &str| glob_matches(&pattern.to_ascii_lowercase(), &lower);
+        if !SECRET_NAMES.iter().any(|pattern| is_key(pattern)) {
+            return false;
+        }
+        match lower.as_str() {
+            // These names are only telling in certain places.
+            "shadow" | "gshadow" | "sudoers" => path.starts_with("/etc/"),
+            "identity" | "cookies" => false,
+            "auth.json" => {
+                !self
+                    .project
+                    .is_some_and(|project| path.starts_with(project))
+                    || path.contains("/.")
+            }
+            "credentials.json" | "secrets.json" | "logins.json" => true,
+            _ if lower.ends_with(".pem") => {
+                !(lower.contains("cert")
+                    || lower.contains("chain")
+                    || lower.contains("ca.")
+                    || lower.contains("ca-")
+                    || lower.contains("public")
+                    || lower.contains("pub"))
+            }
+            _ if lower.ends_with(".env") => lower == ".env" || !lower.starts_with("readme"),
+            _ => true,
+        }
+    }
+
+    /// Whether a pattern of a search or of the shell names secret files.
+    fn pattern_names_secret(&self, pattern: &str) -> bool {
+        let name = pattern
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('!');
+        let bare = name.replace(['*', '?', '[', ']'], "");
+        let is_env =
+            name.starts_with('.') && name.len() > 2 && name != ".*" && glob_matches(name, ".env");
+        if is_env {
+            return true;
+        }
+        if bare.len() < 3 || is_harmless_name(name) {
+            return false;
+        }
+        for option in expand_alternatives(name) {
+            let folder = pattern.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let is_named = [
+                ".env",
+                ".env.local",
+                ".env.production",
+                "id_rsa",
+                "id_ed25519",
+                "server.key",
+                "server.pem",
+                ".netrc",
+                ".npmrc",
+                ".pgpass",
+                ".git-credentials",
+                "credentials.json",
+                "secrets.yml",
+                "secrets.yaml",
+                ".vault-token",
+            ]
+            .iter()
+            .any(|known| {
+                glob_matches(&option, known)
+                    && (option.contains(known.trim_start_matches('.').get(..2).unwrap_or_default())
+                        || option == *known)
+            });
+            let path = format!(
+                "/{}/{}",
+                folder.trim_matches(['*', '/']),
+                option.replace("**", "").replace('*', "x")
+            );
+            if is_named
+                || self.is_secret(&path) && !option.starts_with("*.")
+                || option == "*.pem"
+                || option == "*.key"
+                || option.starts_with("*.env")
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn expand_alternatives(name: &str) -> Vec<String> {
+    let (Some(open), Some(close)) = (name.find('{'), name.find('}')) else {
+        return vec![name.to_owned()];
+    };
+    let (Some(before), Some(inside), Some(after)) = (
+        name.get(..open),
+        name.get(open + 1..close),
+        name.get(close + 1..),
+    ) else {
+        return vec![name.to_owned()];
+    };
+    inside
+        .split(',')
+        .take(16)
+        .map(|part| format!("{before}{part}{after}"))
+        .collect()
+}
+
+fn is_harmless_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    lower
+        .rsplit(['.', '-', '_'])
+        .take(2)
+        .enumerate()
+        .any(|(index, part)| {
+            HARMLESS_MARKS.contains(&part)
+                && (index == 0 || matches!(part, "example" | "sample" | "template"))
+        })
+        || lower.starts_with("example.")
+        || lower.starts_with("sample.")
+}
+
+pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    let secret_files = SecretFiles {
+        more: found.options.all("--path").map(str::to_owned).collect(),
+        allowed: found.options.all("--allow").map(str::to_owned).collect(),
+        project: input.project.as_deref(),
+        home: input.home.as_deref(),
+    };
+    for file in input.files() {
+        match file.file_use {
+            FileUse::Read if secret_files.is_secret(&file.path) => {
+                found.deny(
+                    "read",
+                    &file.path,
+                    "this file holds secrets; ask the user for what you need of it",
+                );
+            }
+            FileUse::Search => {
+                let glob_hits = file
+                    .glob
+                    .as_deref()
+                    .is_some_and(|glob| secret_files.pattern_names_secret(glob));
+                let is_find = input.is_tool("find");
+                if secret_files.is_secret(&file.path)
+                    || file.path.ends_with("/.ssh") && !is_find
+                    || glob_hits && !is_find
+                {
+                    found.deny(
+                        "read",
+                        &file.path,
+                        "this searches in files that hold secrets",
+                    );
+                } else if glob_hits {
+                    found.ask_user(
+                        "read",
+                        file.glob.clone().unwrap_or_default(),
+                        "this lists files that hold secrets",
+                    );
+                }
+            }
+            FileUse::Write => {
+                if let Some(what) = known_secret(&file.content) {
+                    found.deny("write", &file.path, format!("this writes {what} into a file; read it from the environment or a secret store"));
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(url) = input.fetched_url() {
+        if let Some(what) = known_secret(url) {
+            found.deny("send", "", format!("this sends {what} in a URL"));
+        }
+        if let Some(path) = url.strip_prefix("file://")
+            && secret_files.is_secret(path)
+        {
+            found.deny("read", path, "this file holds secrets");
+        }
+    }
+    let mut sourced = false;
+    for analysis in input.analyses() {
+        for (index, invocation) in analysis.invocations.iter().enumerate() {
+            judge_invocation(invocation, &secret_files, &mut sourced, found);
+            let _ = index;
+            if found.is_settled() {
+                return;
+            }
+        }
+    }
+    // What is longer was not read, and is asked about.
+    let commands = input.commands().into_iter();
+    for command in commands.filter(|command| command.len() <= MAX_COMMAND_BYTES) {
+        if let Some(what) = known_secret(&command) {
+            found.deny(
+                "write",
+                "",
+                format!(
+                    "this command contains {what}; read it from the environment or a secret store"
+                ),
+            );
+        }
+        judge_variables(&command, input, found);
+    }
+    found.ask_if_incomplete(input);
+}
+
+/// Programs that print a variable's value.
+fn judge_variables(command: &str, input: &GuardInput<'_>, found: &mut Objections<'_>) {
+    let prints = input.invocations().any(|invocation| {
+        matches!(
+            invocation.name.as_str(),
+            "echo"
+                | "printf"
+                | "cat"
+                | "tee"
+                | "xxd"
+                | "base64"
+                | "Write-Output"
+                | "Write-Host"
+                | "wc"
+                | "od"
+        )
+    });
+    if !prints {
+        return;
+    }
+    for (at, _) in command.match_indices('$').take(MAX_VARIABLES) {
+        let rest = command.get(at + 1..).unwrap_or_default();
+        let rest = rest.strip_prefix("env:").unwrap_or(rest);
+        let rest = rest.trim_start_matches(['{', '!', '#']);
+        let name: String = rest
+            .chars()
+            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+            .collect();
+        if !is_secret_variable(&name) || command.contains(&format!("{name}=")) {
+            continue;
+        }
+        // It must be an argument of what prints.
+        let line_start = command
+            .get(..at)
+            .unwrap_or_default()
+            .rfind(['\n', ';', '|', '&', '('])
+            .map_or(0, |at| at + 1);
+        let head = command.get(line_start..at).unwrap_or_default().trim_start();
+        let program = head
+            .split_whitespace()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('\\');
+        let is_printing = matches!(
+            program,
+            "echo" | "printf" | "cat" | "Write-Output" | "Write-Host" | "base64" | "xxd" | "tee"
+        ) && !head.contains("<<'");
+        let is_redirected = command
+            .get(at..)
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .contains("| docker login")
+            || command.contains("--password-stdin");
+        if is_printing
+            && !is_redirected
+            && !command.get(..at).unwrap_or_default().ends_with('\\')
+            && !is_single_quoted(command, at)
+        {
+            found.ask_user(
+                "print",
+                format!("${name}"),
+                "this prints a variable that holds a secret",
+            );
+        }
+    }
+}
+
+fn is_single_quoted(command: &str, at: usize) -> bool {
+    let before = command.get(..at).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.matches('\'').count() % 2 == 1 && line.matches('"').count() % 2 == 0
+}
+
+fn is_secret_variable(name: &str) -> bool {
+    if name.is_empty() || name.chars().any(|letter| letter.is_ascii_lowercase()) {
+        return false;
+    }
+    let parts: Vec<&str> = name.split('_').collect();
+    let has = |wanted: &[&str]| parts.iter().any(|part| wanted.contains(part));
+    has(&[
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "APIKEY",
+        "CREDENTIALS",
+        "PAT",
+        "PGPASSWORD",
+        "SECRETS",
+        "PASS",
+    ]) || name.ends_with("_KEY")
+        && has(&[
+            "API",
+            "ACCESS",
+            "SECRET",
+            "PRIVATE",
+            "ENCRYPTION",
+            "SIGNING",
+            "MASTER",
+            "AUTH",
+            "SERVICE",
+            "DEPLOY",
+        ])
+        || name.ends_with("_KEY_BASE")
+        || matches!(
+            name,
+            "DATABASE_URL"
+                | "REDIS_URL"
+                | "MONGO_URL"
+                | "MONGODB_URI"
+                | "API_KEY"
+                | "PGPASSWORD"
+                | "KUBECONFIG_DATA"
+                | "GH_TOKEN"
+        )
+}
+
+fn judge_invocation(
+    invocation: &Invocation,
+    files: &SecretFiles<'_>,
+    sourced: &mut bool,
+    found: &mut Objections<'_>,
+) {
+    let shown = || invocation.shown();
+    let name = invocation.name.as_str();
+    if invocation.has_option("", &["--help", "--version"]) {
+        return;
+    }
+    let texts: Vec<&str> = invocation.texts().collect();
+    judge_dump(invocation, &texts, *sourced, found);
+    judge_stores(invocation, &texts, found);
+    if let Some(code) = &invocation.code {
+        judge_code(code, invocation, found);
+    }
+    let is_away = invocation.place == InvocationPlace::Container;
+    for file in shell_files(invocation) {
+        if !matches!(file.access, Access::Read | Access::Search)
+            || is_exempt(invocation, &file.word.text)
+            || is_away
+        {
+            continue;
+        }
+        let path = match &file.path {
+            Some(path) => path.clone(),
+            None => format!("/{UNKNOWN}/{}", file.word.text),
+        };
+        let is_pattern = file.word.is_pattern || path.contains(UNKNOWN);
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let hits = if last.contains(['*', '?', '[']) && is_pattern {
+            files.pattern_names_secret(&path)
+                || files.is_secret(&path.replace(['*', '?'], "x")) && path.contains("/.ssh/")
+        } else {
+            files.is_secret(&path)
+        };
+        let packs = matches!(
+            name,
+            "tar" | "zip" | "rsync" | "scp" | "cp" | "7z" | "bsdtar"
+        );
+        let is_folder = (file.access == Access::Search || packs)
+            && ["/.ssh", "/.aws", "/.gnupg"]
+                .iter()
+                .any(|folder| path.ends_with(folder));
+        if hits || is_folder {
+            if matches!(name, "source" | ".") {
+                // Loading it into the shell shows nothing; what follows may.
+                *sourced = true;
+                continue;
+            }
+            if file.access == Access::Search
+                && !is_folder
+                && invocation.has_option("lLqc", &["--files-with-matches", "--quiet", "--count"])
+            {
+                continue;
+            }
+            found.deny(
+                "read",
+                shown(),
+                "this file holds secrets; ask the user for what you need of it",
+            );
+        }
+    }
+    // `find -name .env -exec cat {} +`, `xargs cat` below a folder.
+    if invocation
+        .via
+        .iter()
+        .any(|via| matches!(via.as_str(), "find" | "xargs" | "fd"))
+        && !is_away
+    {
+        let reads_unknown = shell_files(invocation)
+            .iter()
+            .any(|file| file.access == Access::Read && file.word.has_unknown());
+        if reads_unknown && *sourced {
+            found.ask_user("read", shown(), "this may read files that hold secrets");
+        }
+    }
+    if matches!(
+        name,
+        "find" | "fd" | "locate" | "git" | "ls" | "rg" | "grep"
+    ) {
+        let names_secret = texts.windows(2).any(|pair| matches!(pair, ["-name" | "-iname" | "-path" | "-g" | "--glob" | "--include", pattern] if files.pattern_names_secret(pattern) || glob_matches(pattern, ".env")&& pattern.len() > 2 && pattern.starts_with('.')))
+            || texts.iter().any(|text| text.strip_prefix("--include=").or_else(|| text.strip_prefix("--glob=")).is_some_and(|pattern| files.pattern_names_secret(pattern)));
+        if names_secret {
+            *sourced = true;
+            if matches!(name, "rg" | "grep")
+                && !invocation.has_option("lLc", &["--files-with-matches"])
+            {
+                found.deny("read", shown(), "this searches in files that hold secrets");
+            }
+        }
+    }
+    // Files that are sent or packed by programs of any kind.
+    if matches!(
+        name,
+        "docker"
+            | "kubectl"
+            | "gh"
+            | "vercel"
+            | "heroku"
+            | "gist"
+            | "pastebinit"
+            | "mailx"
+            | "mutt"
+    ) && !is_away
+    {
+        for text in &texts {
+            let path = text.rsplit(['=', '@']).next().unwrap_or_default();
+            if let Some(path) = normalize(invocation.cwd.as_deref(), path)
+                && files.is_secret(&path)
+                && !matches!(name, "docker" | "kubectl" | "vercel" | "heroku")
+                && !texts.contains(&"secret")
+            {
+                found.deny("send", shown(), "this sends a file that holds secrets");
+            }
+        }
+    }
+}
+
+/// Uses of key files that show nothing.
+fn is_exempt(invocation: &Invocation, text: &str) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    let follows = |options: &[&str]| {
+        texts.windows(2).any(
+            |pair| matches!(pair, [option, value] if options.contains(option) && *value == text),
+        )
+    };
+    match invocation.name.as_str() {
+        "ssh" | "scp" | "sftp" | "rsync" | "ssh-add" => {
+            follows(&["-i", "-F", "-e"]) || invocation.name == "ssh-add"
+        }
+        "ssh-keygen" => !texts.contains(&"-e") && !texts.contains(&"-p"),
+        "curl" | "wget" | "openssl" => {
+            follows(&[
+                "--key",
+                "--cert",
+                "-E",
+                "--cacert",
+                "-key",
+                "-inkey",
+                "-signkey",
+                "-CAkey",
+                "-keyout",
+                "--netrc-file",
+                "-out",
+            ]) || texts.first() == Some(&"x509")
+                || texts.contains(&"-pubout")
+        }
+        "git" => {
+            matches!(
+                texts.first(),
+                Some(&"log" | &"check-ignore" | &"rm" | &"mv")
+            ) || texts.contains(&"--stat")
+                || texts.contains(&"--name-only")
+        }
+        "docker" | "podman" | "dotenv" => true,
+        "cp" | "ln" | "install" => false,
+        "python" | "node" | "python3" => true,
+        "touch" => true,
+        "export" => true,
+        "jq" | "yq" => follows(&["-f", "--arg"]),
+        "gpg" => texts.iter().any(|option| {
+            matches!(
+                *option,
+                "--import" | "-c" | "--symmetric" | "-e" | "--encrypt" | "--list-keys" | "--verify"
+            )
+        }),
+        "comm" | "diff" | "cmp" => false,
+        _ => false,
+    }
+}
+
+fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mut Objections<'_>) {
+    let shown = || invocation.shown();
+    let reason = "this prints the whole environment, with the secrets in it; print the variable that you need";
+    let mut operands = invocation.operands().filter(|word| word.text != "--");
+    let _ = sourced;
+    match invocation.name.as_str() {
+        "env" if operands.all(|word| word.text.contains('=')) => {
+            found.deny("environment", shown(), reason);
+        }
+        "printenv" => match operands.next() {
+            None => found.deny("environment", shown(), reason),
+            Some(word)
+                if is_secret_variable(&word.text)
+                    && invocation.via.last().is_none_or(|via| via != "$env") =>
+            {
+                found.deny(
+                    "print",
+                    shown(),
+                    "this prints a variable that holds a secret",
+                );
+            }
+            Some(_) => {}
+        },
+        "export" | "declare" | "typeset" | "local" | "readonly" => {
+            let prints = invocation.has_option("p", &[]) && operands.next().is_none();
+            let is_bare = texts.is_empty()
+                || invocation.name != "export"
+                    && texts
+                        .iter()
+                        .all(|text| *text == "-x" || *text == "-xp" || *text == "-px");
+            let names_secret = invocation.has_option("p", &[])
+                && invocation
+                    .operands()
+                    .any(|word| is_secret_variable(&word.text));
+            if prints || is_bare {
+                found.deny("environment", shown(), reason);
+            } else if names_secret {
+                found.deny(
+                    "print",
+                    shown(),
+                    "this prints a variable that holds a secret",
+                );
+            }
+        }
+        "set" if texts.is_empty() => found.deny("environment", shown(), reason),
+        "compgen" if invocation.has_option("v", &[]) || invocation.has_option("e", &[]) => {
+            found.ask_user("environment", shown(), "this lists the environment");
+        }
+        "ps" if texts.iter().any(|text| {
+            *text == "e"
+                || text.starts_with("aux") && text.contains('e')
+                || text.contains("eww")
+                || *text == "auxe"
+        }) =>
+        {
+            found.ask_user(
+                "environment",
+                shown(),
+                "this prints the environment of processes",
+            );
+        }
+        "docker" | "podman"
+            if texts.first() == Some(&"inspect")
+                && texts.iter().any(|text| text.contains(".Env")) =>
+        {
+            found.ask_user(
+                "environment",
+                shown(),
+                "this prints the environment of a container",
+            );
+        }
+        "systemctl" if texts.contains(&"show-environment") => {
+            found.deny("environment", shown(), reason);
+        }
+        "launchctl" if texts.contains(&"export") => found.deny("environment", shown(), reason),
+        "jq" if texts.iter().any(|text| {
+            text.trim() == "env" || text.contains("$ENV") && !text.contains("$ENV.")
+        }) =>
+        {
+            found.deny("environment", shown(), reason);
+        }
+        "awk" | "gawk" | "mawk" if texts.iter().any(|text| text.contains("in ENVIRON")) => {
+            found.deny("environment", shown(), reason);
+        }
+        _ => {}
+    }
+}
+
+/// Whole dumps of the environment by an interpreter's code.
+fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
+    if crate::shell::SHELLS.contains(&invocation.name.as_str()) {
+        return;
+    }
+    for (mark, allowed) in [
+        (
+            "os.environ",
+            &["[", ".get(", ".setdefault(", ".pop(", ".update("][..],
+        ),
+        ("process.env", &[".", "["]),
+        ("ENV", &["[", ".fetch", ".key?", "IRON["]),
+        ("%ENV", &[]),
+        ("getenv()", &[]),
+        ("$_ENV", &["["]),
+        ("Deno.env.toObject", &[]),
+        ("System.getenv()", &[]),
+    ] {
+        for (at, _) in code.match_indices(mark) {
+            let before = code.get(..at).and_then(|before| before.chars().next_back());
+            if before.is_some_and(|letter| {
+                letter.is_alphanumeric()
+                    || letter == '_'
+                    || letter == '$' && mark == "ENV"
+                    || letter == '%' && mark == "ENV"
+            }) {
+                continue;
+            }
+            let rest = code.get(at + mark.len()..).unwrap_or_default();
+            if mark == "ENV"
+                && rest.starts_with(|letter: char| {
+                    letter.is_alphanumeric() || letter == '_' || letter == '{'
+                })
+            {
+                continue;
+            }
+            if allowed.iter().any(|next| rest.starts_with(next)) {
+                // A single variable; its name may say that it is a secret.
+                let inside: String = rest
+                    .chars()
+                    .skip_while(|letter| !letter.is_ascii_uppercase())
+                    .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+                    .collect();
+                let prints = ["print", "console.log", "puts", "echo", "stdout"]
+                    .iter()
+                    .any(|word| code.contains(word))
+                    || invocation.has_option("p", &["--print"]);
+                if is_secret_variable(&inside) && prints {
+                    found.ask_user(
+                        "print",
+                        invocation.shown(),
+                        "this prints a variable that holds a secret",
+                    );
+                }
+                continue;
+            }
+            found.deny(
+                "environment",
+                invocation.shown(),
+                "this prints the whole environment, with the secrets in it",
+            );
+        }
+    }
+}
+
+/// Programs that print secrets from a store.
+fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<'_>) {
+    let has = |word: &str| texts.contains(&word);
+    let first = texts
+        .iter()
+        .find(|text| !text.starts_with('-'))
+        .copied()
+        .unwrap_or_default();
+    let prints = match invocation.name.as_str() {
+        "security" => texts.iter().any(|text| {
+            text.starts_with("find-") && text.ends_with("-password")
+                || *text == "dump-keychain"
+                || text.starts_with("export")
+        }),
+        "pass" | "gopass" => {
+            !matches!(
+                first,
+                "ls" | "list"
+                    | "insert"
+                    | "generate"
+                    | "git"
+                    | "init"
+                    | "find"
+                    | "edit"
+                    | "version"
+                    | "help"
+            ) && !texts.is_empty()
+        }
+        "op" => {
+            matches!(first, "read" | "item" | "document" | "inject")
+                && !has("list")
+                && !has("create")
+                && !has("edit")
+        }
+        "bw" => first == "get" || first == "export" || first == "list",
+        "vault" => first == "read" || first == "kv" && has("get") && has("-field"),
+        "aws" => {
+            has("get-secret-value")
+                || has("batch-get-secret-value")
+                || has("export-credentials")
+                || has("get-session-token")
+                || has("get-parameter") && has("--with-decryption")
+                || has("get-parameters-by-path") && has("--with-decryption")
+                || has("configure")
+                    && has("get")
+                    && texts
+                        .iter()
+                        .any(|text| text.contains("secret") || text.contains("token"))
+        }
+        "gcloud" => {
+            has("print-access-token")
+                || has("print-identity-token")
+                || has("access") && has("versions")
+        }
+        "az" => {
+            has("get-access-token")
+                || has("keyvault") && has("secret") && (has("show") || has("download"))
+                || has("keys") && has("list")
+        }
+        "kubectl" | "oc" => {
+            (has("get") || has("describe"))
+                && texts.iter().any(|text| {
+                    matches!(*text, "secret" | "secrets")
+                        || text.starts_with("secret/")
+                        || text.starts_with("secrets/")
+                })
+                && texts.iter().any(|text| {
+                    text.starts_with("-o")
+                        || text.starts_with("--output")
+                        || text.starts_with("--template")
+                        || *text == "json"
+                        || *text == "yaml"
+                })
+                && !texts.iter().any(|text| {
+                    *text == "-oname"
+                        || *text == "name"
+                        || text.ends_with("=name")
+                        || *text == "wide"
+                })
+                || has("config") && has("view") && has("--raw")
+        }
+        "gh" => {
+            first == "auth" && (has("token") || has("status") && (has("-t") || has("--show-token")))
+        }
+        "glab" => first == "auth" && has("status") && has("-t"),
+        "heroku" => first == "config" || first == "config:get" || first == "auth:token",
+        "doppler" => first == "secrets" && !has("--only-names") && !has("set"),
+        "sops" => has("-d") || has("--decrypt") || first == "decrypt",
+        "ansible-vault" => matches!(first, "view" | "decrypt"),
+        "git" => {
+            has("credential") && has("fill")
+                || has("credential-store") && has("get")
+                || has("config")
+                    && texts.iter().any(|text| {
+                        text.contains("token")
+                            || text.ends_with(".password")
+                            || text.ends_with("extraheader")
+                    })
+        }
+        "npm" => first == "config" && has("get") && texts.iter().any(|text| text.contains("_auth")),
+        "docker-credential-desktop"
+        | "docker-credential-osxkeychain"
+        | "docker-credential-pass"
+        | "docker-credential-secretservice"
+        | "git-credential-osxkeychain" => has("get"),
+        "secret-tool" => matches!(first, "lookup" | "search"),
+        "gpg" | "gpg2" => texts.iter().any(|text| text.starts_with("--export-secret")),
+        "vercel" => first == "env" && has("pull"),
+        "fly" | "flyctl" => texts.starts_with(&["auth", "token"]),
+        "keyring" => first == "get",
+        "chamber" => matches!(first, "read" | "export" | "env"),
+        "infisical" => matches!(first, "secrets" | "export"),
+        "credstash" => matches!(first, "get" | "getall"),
+        "lpass" => first == "show",
+        "openssl" => {
+            (first == "rsa" || first == "pkey" || first == "ec")
+                && !has("-pubout")
+                && !has("-noout")
+                && !has("-check")
+                && (has("-in") && !has("-out"))
+        }
+        _ => false,
+    };
+    if prints {
+        found.ask_user(
+            "store",
+            invocation.shown(),
+            "this prints a secret from a secret store",
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! Rules of one's own: a YAML file with predicates, decisions and examples.
+
+use std::path::PathBuf;
+
+use anyhook_model::diagnostic::has_errors;
+use anyhook_model::document::{self, Format, Node};
+use anyhook_model::suggest::nearest;
+use anyhook_model::{Decision, Diagnostic, HookEvent};
+use serde_json::{Map, Value, json};
+
+use crate::context::GuardContext;
+use crate::finding::GuardFinding;
+use crate::input::GuardInput;
+use crate::predicate::Predicate;
+
+/// The rules of one file.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    rules: Vec<GuardRule>,
+}
+
+#[derive(Debug, Clone)]
+struct GuardRule {
+    name: String,
+    decision: Decision,
+    reason: String,
+    when: Predicate,
+}
+
+const RULE_KEYS: &[&str] = &["name", "decision", "reason", "when", "match", "not_match"];
+
+impl RuleSet {
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.rules.extend(other.rules);
+    }
+
+    /// The strictest rule wins; of equals, the first.
+    pub(crate) fn judge(&self, input: &GuardInput<'_>) -> Option<GuardFinding> {
+        let mut strongest: Option<&GuardRule> = None;
+        for rule in &self.rules {
+            let is_stronger = strongest.is_none_or(|known| rule.decision > known.decision);
+            if is_stronger && rule.when.holds_for(input) {
+                strongest = Some(rule);
+            }
+        }
+        let rule = strongest?;
+        let subject = input
+            .commands()
+            .into_iter()
+            .next()
+            .or_else(|| input.files().first().map(|file| file.path.clone()))
+            .or_else(|| input.fetched_url().map(str::to_owned))
+            .unwrap_or_default();
+        Some(GuardFinding {
+            decision: rule.decision,
+            guard: "rules".to_owned(),
+            rule: rule.name.clone(),
+            reason: fill_reason(rule, input, &subject),
+            subject,
+        })
+    }
+}
+
+/// Replaces `{command}`, `{path}`, `{tool}`, `{agent}` and `{rule}`.
+fn fill_reason(rule: &GuardRule, input: &GuardInput<'_>, subject: &str) -> String {
+    let path = input.files().first().map_or("", |file| file.path.as_str());
+    rule.reason
+        .replace("{command}", subject)
+        .replace("{path}", path)
+        .replace("{tool}", input.event.tool_name().unwrap_or_default())
+        .replace("{agent}", &input.event.source)
+        .replace("{rule}", &rule.name)
+}
+
+/// Reads a rules file and checks its examples; rules come back only without errors.
+pub fn check_rules(text: &str) -> (Option<RuleSet>, Vec<Diagnostic>) {
+    let (tree, mut findings) = document::parse(text, Format::detect(text));
+    let mut rules = RuleSet::default();
+    if let Some(tree) = &tree {
+        match tree.get("rules").unwrap_or(tree).as_array() {
+            Some(items) => {
+                for (index, node) in items.iter().enumerate() {
+                    rules.rules.extend(check_rule(node, index, &mut findings));
+                }
+            }
+            None => findings.push(
+                Diagnostic::error(
+                    "wrong-type",
+                    tree.span,
+                    "a rules file is an object with the list `rules`",
+                )
+                .help("write `rules:` and a list of rules below it"),
+            ),
+        }
+    }
+    findings.sort_by_key(|finding| finding.span.start);
+    let rules = (!has_errors(&findings) && tree.is_some()).then_some(rules);
+    (rules, findings)
+}
+
+fn check_rule(node: &Node, index: usize, findings: &mut Vec<Diagnostic>) -> Option<GuardRule> {
+    let at = |key: &str| format!("rules[{index}].{key}");
+    let Some(members) = node.as_object() else {
+        let message = format!(
+            "`rules[{index}]` must be an object, not {}",
+            node.type_name()
+        );
+        findings.push(Diagnostic::error("wrong-type", node.span, message));
+        return None;
+    };
+    for member in members {
+        if !RULE_KEYS.contains(&member.key.as_str()) {
+            let help = match nearest(&member.key, RULE_KEYS.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys are {}", RULE_KEYS.join(", ")),
+            };
+            let message = format!("unknown key `{}`", member.key);
+            findings.push(
+                Diagnostic::error("unknown-field", member.key_span, message)
+                    .help(help)
+                    .path(at(&member.key)),
+            );
+        }
+    }
+    let decision = match node.get("decision").map(|node| (node, node.as_str())) {
+        None => Decision::Deny,
+        Some((_, Some("deny"))) => Decision::Deny,
+        Some((_, Some("ask"))) => Decision::Ask,
+        Some((node, _)) => {
+            let finding = Diagnostic::error(
+                "unknown-decision",
+                node.span,
+                "a rule's decision is `deny` or `ask`",
+            )
+            .help("a guard never allows; leave the call alone by not matching it");
+            findings.push(finding.path(at("decision")));
+            return None;
+        }
+    };
+    let name = node
+        .get("name")
+        .and_then(Node::as_str)
+        .map_or_else(|| format!("rule-{}", index + 1), str::to_owned);
+    let reason = node.get("reason").and_then(Node::as_str).map_or_else(
+        || format!("the rule `{name}` does not permit this"),
+        str::to_owned,
+    );
+    let Some(when) = node.get("when") else {
+        let finding = Diagnostic::error(
+            "missing-field",
+            node.span,
+            format!("rule `{name}` has no `when`"),
+        )
+        .help("describe the calls that it is about, such as `when: {command: npm publish}`");
+        findings.push(finding.path(at("when")));
+        return None;
+    };
+    let predicate = match Predicate::parse(&when.to_json()) {
+        Ok(predicate) => predicate,
+        Err(error) => {
+            let span = locate(when, &error.path).span;
+            let mut finding = Diagnostic::error("condition", span, error.message.clone())
+                .path(at(&format!("when.{}", error.path.join("."))));
+            if let Some(help) = error.help {
+                finding = finding.help(help);
+            }
+            findings.push(finding);
+            return None;
+        }
+    };
+    let rule = GuardRule {
+        name,
+        decision,
+        reason,
+        when: predicate,
+    };
+    for (key, wanted) in [("match", true), ("not_match", false)] {
+        let Some(examples) = node.get(key) else {
+            continue;
+        };
+        let items = match examples.as_array() {
+            Some(items) => items,
+            None => std::slice::from_ref(examples),
+        };
+        for example in items {
+            check_example(&rule, example, wanted, &at(key), findings);
+        }
+    }
+    Some(rule)
+}
+
+fn check_example(
+    rule: &GuardRule,
+    example: &Node,
+    wanted: bool,
+    path: &str,
+    findings: &mut Vec<Diagnostic>,
+) {
+    let Some(event) = example_event(&example.to_json()) else {
+        let finding = Diagnostic::error(
+            "wrong-type",
+            example.span,
+            "an example is a command or an object with `tool` and its input",
+        )
+        .help("write a command, or `{tool: file_write, path: x, content: y}`");
+        findings.push(finding.path(path));
+        return;
+    };
+    let context = GuardContext {
+        project: Some(PathBuf::from("/home/user/project")),
+        home: Some(PathBuf::from("/home/user")),
+        ..GuardContext::default()
+    };
+    if rule.when.holds(&event, &context) == wanted {
+        return;
+    }
+    let (message, help) = if wanted {
+        (
+            format!("rule `{}` does not match this example", rule.name),
+            "change `when` so that it does, or remove the example",
+        )
+    } else {
+        (
+            format!(
+                "rule `{}` matches this example, which it must not",
+                rule.name
+            ),
+            "make `when` narrower, or remove the example",
+        )
+    };
+    findings.push(
+        Diagnostic::error("example", example.span, message)
+            .help(help)
+            .path(path),
+    );
+}
+
+/// A command, or an object with `tool`, its input, and facts about the call.
+fn example_event(example: &Value) -> Option<HookEvent> {
+    let mut data = Map::new();
+    let mut source = "example".to_owned();
+    let mut event = "before_tool_execute".to_owned();
+    let mut cwd = "/home/user/project".to_owned();
+    match example {
+        Value::String(command) => {
+            data.insert("tool_name".into(), json!("shell"));
+            data.insert("tool_input".into(), json!({ "command": command }));
+        }
+        Value::Object(members) => {
+            let mut input = Map::new();
+            for (key, value) in members {
+                match (key.as_str(), value.as_str()) {
+                    ("agent", Some(text)) => text.clone_into(&mut source),
+                    ("event", Some(text)) => text.clone_into(&mut event),
+                    ("cwd", Some(text)) => text.clone_into(&mut cwd),
+                    ("tool", Some(text)) => {
+                        data.insert("tool_name".into(), json!(text));
+                    }
+                    ("subagent", Some(text)) => {
+                        data.insert("agent_type".into(), json!(text));
+                    }
+                    ("permission_mode" | "prompt", Some(text)) => {
+                        data.insert(key.clone(), json!(text));
+                    }
+                    _ => {
+                        input.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+            if !data.contains_key("tool_name") && input.contains_key("command") {
+                data.insert("tool_name".into(), json!("shell"));
+            }
+            data.insert("tool_input".into(), Value::Object(input));
+        }
+        _ => return None,
+    }
+    Some(HookEvent {
+        event,
+        source,
+        cwd: Some(cwd),
+        data,
+        ..HookEvent::default()
+    })
+}
+
+/// The node at a path of keys and indexes, or the last one on the way.
+fn locate<'n>(node: &'n Node, path: &[String]) -> &'n Node {
+    let mut here = node;
+    for part in path {
+        let next = here
+            .get(part)
+            .or_else(|| here.as_array()?.get(part.parse::<usize>().ok()?));
+        match next {
+            Some(next) => here = next,
+            None => break,
+        }
+    }
+    here
+}

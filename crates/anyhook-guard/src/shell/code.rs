@@ -1,0 +1,596 @@
+//! One-liners of interpreters: the shell calls and the plain file operations in
+//! them. Not a parser of those languages: calls by name with literal arguments.
+
+use super::evaluate::{Evaluator, Scope, StageInput};
+use super::invocation::{Invocation, ResolvedWord, UNKNOWN};
+use super::wrappers::first_operand;
+
+/// Calls that are looked at in one text.
+const MAX_CALLS: usize = 64;
+
+/// What a call of that name does with its arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallEffect {
+    Shell,
+    DeleteTree,
+    Delete,
+    Read,
+    Write,
+    Move,
+    Copy,
+    Fetch,
+    /// A path whose method says what is done.
+    Path,
+}
+
+fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
+    let last = name.rsplit(['.', ':', '>', '$']).next().unwrap_or(name);
+    Some(match last {
+        "system"
+        | "popen"
+        | "exec"
+        | "execSync"
+        | "execFile"
+        | "execFileSync"
+        | "spawn"
+        | "spawnSync"
+        | "call"
+        | "run"
+        | "check_call"
+        | "check_output"
+        | "Popen"
+        | "getoutput"
+        | "getstatusoutput"
+        | "shell_exec"
+        | "passthru"
+        | "proc_open"
+        | "pcntl_exec"
+        | "execute"
+        | "execvp"
+        | "execv"
+        | "execl"
+        | "execlp"
+        | "spawnl"
+        | "spawnlp"
+        | "spawnv"
+        | "spawnvp"
+        | "capture2"
+        | "capture2e"
+        | "capture3"
+        | "popen3"
+        | "popen2"
+        | "qx"
+        | "x"
+        | "create_subprocess_shell"
+        | "create_subprocess_exec"
+        | "shell"
+        | "sh"
+        | "execa"
+        | "execaSync"
+        | "execaCommand" => CallEffect::Shell,
+        "rmtree"
+        | "rm_rf"
+        | "rm_r"
+        | "remove_entry_secure"
+        | "remove_dir_all"
+        | "rimraf"
+        | "rimrafSync"
+        | "removeSync"
+        | "emptyDirSync"
+        | "emptyDir"
+        | "remove_tree"
+        | "deltree"
+        | "removedirs"
+        | "remove_dir"
+        | "rmdir_r"
+        | "secure_delete" => CallEffect::DeleteTree,
+        "rm" | "rmSync" | "rmdirSync" | "rmdir" if arguments.contains("recursive") => {
+            CallEffect::DeleteTree
+        }
+        "rm" | "rmSync" | "rmdir" | "rmdirSync" | "unlink" | "unlinkSync" | "remove" | "delete" => {
+            CallEffect::Delete
+        }
+        "readFileSync" | "readFile" | "file_get_contents" | "readlines" | "slurp" | "readfile"
+        | "fopen" | "createReadStream" | "read_csv" | "dotenv_values" | "load_dotenv" => {
+            CallEffect::Read
+        }
+        "open" | "openSync" | "fopen64" => {
+            let mode = [
+                "'w", "\"w", "'a", "\"a", "'x", "\"x", "'r+", "\"r+", "'>", "\">",
+            ];
+            if mode.iter().any(|mode| arguments.contains(mode)) {
+                CallEffect::Write
+            } else {
+                CallEffect::Read
+            }
+        }
+        "read" if name.starts_with("File") || name.starts_with("IO") => CallEffect::Read,
+        "write" if name.starts_with("File") || name.starts_with("IO") => CallEffect::Write,
+        "writeFileSync" | "writeFile" | "appendFileSync" | "appendFile" | "file_put_contents"
+        | "createWriteStream" | "truncateSync" | "truncate" => CallEffect::Write,
+        "move" | "rename" | "renameSync" | "replace_file" => CallEffect::Move,
+        "copy" | "copyfile" | "copyFileSync" | "copytree" | "cpSync" | "copy2" | "symlink" => {
+            CallEffect::Copy
+        }
+        "urlopen" | "urlretrieve" | "fetch" | "get" | "post" | "put" | "request" | "axios"
+        | "open_uri"
+            if arguments.contains("://") =>
+        {
+            CallEffect::Fetch
+        }
+        "Path" | "PosixPath" | "Pathname" => CallEffect::Path,
+        _ => return None,
+    })
+}
+
+/// Notes a program; runs the calls of an interpreter's code.
+pub(super) fn start_interpreter(
+    evaluator: &mut Evaluator<'_>,
+    started: Invocation,
+    scope: &Scope,
+    input: &StageInput,
+) {
+    let Some(code) = interpreter_code(&started, input) else {
+        return evaluator.emit(started);
+    };
+    let mut noted = started.clone();
+    noted.code = Some(code.clone());
+    evaluator.emit(noted);
+    let mut child = scope.clone();
+    if child.via.len() > 24 {
+        evaluator.is_incomplete = true;
+        return;
+    }
+    child.via.push(started.name.clone());
+    run_code(evaluator, &code, &started.name, &child);
+}
+
+fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> {
+    let name = started.name.as_str();
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let words = &started.words;
+    let after = |letters: &str, long: &[&str]| -> Option<String> {
+        let mut codes: Vec<&str> = Vec::new();
+        for (index, word) in words.iter().enumerate().skip(1) {
+            let text = word.text.as_str();
+            let is_flag = text.strip_prefix('-').is_some_and(|cluster| {
+                !cluster.is_empty()
+                    && !cluster.starts_with('-')
+                    && cluster.len() <= 5
+                    && cluster
+                        .chars()
+                        .last()
+                        .is_some_and(|last| letters.contains(last))
+                    && cluster.chars().all(char::is_alphanumeric)
+            });
+            if is_flag || long.contains(&text) {
+                codes.extend(words.get(index + 1).map(|word| word.text.as_str()));
+            } else if let Some((option, value)) = text.split_once('=')
+                && long.contains(&option)
+            {
+                codes.push(value);
+            }
+        }
+        (!codes.is_empty()).then(|| codes.join("\n"))
+    };
+    let from_input = || {
+        let at = first_operand(words, 1, &["-m", "-W", "-X", "-I", "-r"]);
+        let reads = words
+            .get(at)
+            .is_none_or(|word| matches!(word.text.as_str(), "-" | "/dev/stdin"));
+        reads
+            .then(|| input.text.as_deref().map(str::to_owned))
+            .flatten()
+    };
+    match stem {
+        "python" | "pypy" | "ipython" => after("c", &[]).or_else(from_input),
+        "node" | "nodejs" | "bun" | "tsx" | "ts-node" => {
+            after("ep", &["--eval", "--print", "-pe"]).or_else(from_input)
+        }
+        "deno" => (words.get(1).is_some_and(|word| word.text == "eval"))
+            .then(|| words.last().map(|word| word.text.clone()))
+            .flatten(),
+        "perl" => after("eE", &[]).or_else(from_input),
+        "ruby" | "irb" | "jruby" => after("e", &[]).or_else(from_input),
+        "lua" | "luajit" | "Rscript" | "R" | "groovy" | "scala" | "julia" | "elixir" | "swift" => {
+            after("e", &["--eval"]).or_else(from_input)
+        }
+        "php" => after("r", &["--run"]).or_else(from_input),
+        "osascript" => after("e", &[]).or_else(from_input),
+        "awk" | "gawk" | "mawk" | "nawk" => {
+            let at = first_operand(words, 1, &["-F", "-v", "-f"]);
+            let has_file = started.has_option("f", &["--file"]);
+            (!has_file)
+                .then(|| words.get(at).map(|word| word.text.clone()))
+                .flatten()
+        }
+        "vim" | "nvim" | "vi" | "ex" | "emacs" => {
+            let commands: Vec<&str> = started
+                .texts()
+                .filter_map(|text| text.trim_start_matches(['+', ':']).strip_prefix('!'))
+                .collect();
+            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        }
+        "tar" => {
+            let actions: Vec<&str> = started
+                .texts()
+                .filter_map(|text| {
+                    text.strip_prefix("--checkpoint-action=exec=")
+                        .or_else(|| text.strip_prefix("--to-command="))
+                        .or_else(|| text.strip_prefix("--use-compress-program="))
+                })
+                .collect();
+            (!actions.is_empty()).then(|| format!("system({})", quoted(&actions.join("; "))))
+        }
+        _ => None,
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope: &Scope) {
+    let constants = literal_constants(code);
+    let mut scripts: Vec<String> = Vec::new();
+    let mut commands: Vec<Vec<ResolvedWord>> = Vec::new();
+    for call in find_calls(code) {
+        let Some(effect) = call_effect(call.name, call.arguments) else {
+            continue;
+        };
+        let values = call_values(&call, &constants, evaluator, scope);
+        match effect {
+            CallEffect::Shell => {
+                let is_list = call.arguments.contains('[') || values.len() > 1;
+                match values.as_slice() {
+                    [] => {}
+                    [first, ..] if !is_list || first.contains(' ') => scripts.push(first.clone()),
+                    // `sh -c script` in a list, or a program with its arguments.
+                    words => commands.push(words.iter().map(ResolvedWord::new).collect()),
+                }
+            }
+            CallEffect::DeleteTree => commands.push(command(&["rm", "-rf"], values, true)),
+            CallEffect::Delete => commands.push(command(&["rm"], values, false)),
+            CallEffect::Read => commands.push(command(&["cat"], first_value(values), false)),
+            CallEffect::Write => commands.push(command(&["tee"], first_value(values), false)),
+            CallEffect::Move => commands.push(command(&["mv"], values, false)),
+            CallEffect::Copy => commands.push(command(&["cp"], values, false)),
+            CallEffect::Fetch => commands.push(command(&["curl"], first_value(values), false)),
+            CallEffect::Path => {
+                let programs: &[(&str, &[&str])] = &[
+                    ("read_text", &["cat"]),
+                    ("read_bytes", &["cat"]),
+                    (".read", &["cat"]),
+                    ("write_text", &["tee"]),
+                    ("write_bytes", &["tee"]),
+                    (".unlink", &["rm"]),
+                    (".rmdir", &["rm"]),
+                    ("rmtree", &["rm", "-rf"]),
+                ];
+                for (method, program) in programs {
+                    if code.contains(method) {
+                        commands.push(command(program, values.clone(), false));
+                    }
+                }
+            }
+        }
+    }
+    if !interpreter.starts_with("node")
+        && !matches!(interpreter, "bun" | "tsx" | "ts-node" | "deno")
+    {
+        scripts.extend(between(code, '`', '`'));
+    }
+    for (mark, close) in [
+        ("%x(", ')'),
+        ("%x{", '}'),
+        ("%x[", ']'),
+        ("qx{", '}'),
+        ("qx/", '/'),
+        ("qx!", '!'),
+    ] {
+        scripts.extend(code.split(mark).skip(1).filter_map(|rest| {
+            let end = rest.find(close)?;
+            rest.get(..end).map(str::to_owned)
+        }));
+    }
+    if interpreter == "osascript" {
+        let parts = code.split("do shell script").skip(1);
+        scripts.extend(parts.filter_map(|rest| literal(rest.trim_start()).map(|(text, _)| text)));
+    }
+    if interpreter.ends_with("awk") {
+        // `print | "cmd"` and `"cmd" | getline`.
+        let piped = code
+            .split('|')
+            .skip(1)
+            .filter_map(|rest| literal(rest.trim_start()));
+        scripts.extend(piped.map(|(text, _)| text));
+        scripts.extend(
+            code.split("| getline")
+                .filter_map(|before| before.trim_end().strip_suffix('"')?.rsplit_once('"'))
+                .map(|(_, text)| text.to_owned()),
+        );
+    }
+    for script in scripts.iter().take(MAX_CALLS) {
+        evaluator.run_child_text(script, scope, &StageInput::default());
+    }
+    for words in commands.into_iter().take(MAX_CALLS) {
+        if words.len() > 1 {
+            let started = Invocation::in_scope(scope);
+            evaluator.start(words, started, &mut scope.clone(), &StageInput::default());
+        }
+    }
+}
+
+fn first_value(values: Vec<String>) -> Vec<String> {
+    values.into_iter().take(1).collect()
+}
+
+fn command(program: &[&str], values: Vec<String>, needs_value: bool) -> Vec<ResolvedWord> {
+    let mut words: Vec<ResolvedWord> = program
+        .iter()
+        .map(|word| ResolvedWord::new(*word))
+        .collect();
+    if values.is_empty() && needs_value {
+        words.push(ResolvedWord::unknown());
+    }
+    for value in values {
+        let mut word = ResolvedWord::new(value);
+        word.is_pattern = word.text.contains('*');
+        words.push(word);
+    }
+    words
+}
+
+fn between(code: &str, open: char, close: char) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(open) {
+        let inside = rest.get(at + open.len_utf8()..).unwrap_or_default();
+        let Some(end) = inside.find(close) else {
+            break;
+        };
+        found.extend(inside.get(..end).map(str::to_owned));
+        rest = inside.get(end + close.len_utf8()..).unwrap_or_default();
+    }
+    found
+}
+
+struct CodeCall<'a> {
+    name: &'a str,
+    /// The text between the parentheses, or the rest of the statement.
+    arguments: &'a str,
+}
+
+/// Calls in the order in which they stand.
+fn find_calls(code: &str) -> Vec<CodeCall<'_>> {
+    let bytes = code.as_bytes();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:>$-".contains(&byte);
+    let mut calls = Vec::new();
+    let mut index = 0;
+    while let Some(byte) = bytes.get(index) {
+        let start = index;
+        if !(byte.is_ascii_alphabetic() || *byte == b'_') {
+            index += 1;
+            continue;
+        }
+        while bytes.get(index).is_some_and(|byte| is_name(*byte)) {
+            index += 1;
+        }
+        let name = code.get(start..index).unwrap_or_default();
+        let mut open = index;
+        while bytes
+            .get(open)
+            .is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'&'))
+        {
+            open += 1;
+        }
+        let arguments = match bytes.get(open) {
+            Some(b'(') => {
+                let end = closing(bytes, open);
+                code.get(open + 1..end).unwrap_or_default()
+            }
+            Some(b'\'' | b'"') if open > index => {
+                let rest = code.get(open..).unwrap_or_default();
+                let end = rest.find([';', '\n']).unwrap_or(rest.len());
+                rest.get(..end).unwrap_or_default()
+            }
+            _ => continue,
+        };
+        if call_effect(name, arguments).is_some() {
+            calls.push(CodeCall { name, arguments });
+            if calls.len() >= MAX_CALLS {
+                break;
+            }
+        }
+    }
+    calls
+}
+
+/// The place of the parenthesis that closes the one at `open`.
+fn closing(bytes: &[u8], open: usize) -> usize {
+    let mut depth = 0usize;
+    let mut quote = None;
+    let mut index = open;
+    while let Some(byte) = bytes.get(index) {
+        match (quote, byte) {
+            (_, b'\\') => index += 1,
+            (Some(open), byte) if open == *byte => quote = None,
+            (Some(_), _) => {}
+            (None, b'\'' | b'"' | b'`') => quote = Some(*byte),
+            (None, b'(') => depth += 1,
+            (None, b')') => {
+                depth -= 1;
+                if depth == 0 {
+                    return index;
+                }
+            }
+            _ => {}
+        }
+        index += 1;
+        // Calls are short; a longer text is cut.
+        if index > open + 4096 {
+            break;
+        }
+    }
+    index.min(bytes.len())
+}
+
+/// A string literal at the start and its length in bytes.
+fn literal(text: &str) -> Option<(String, usize)> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|quote| matches!(quote, '\'' | '"' | '`'))?;
+    let mut value = String::new();
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some((_, 'n')) => value.push('\n'),
+                Some((_, 't')) => value.push('\t'),
+                Some((_, other)) => value.push(other),
+                None => break,
+            },
+            _ if character == quote => return Some((value, at + 1)),
+            _ => value.push(character),
+        }
+    }
+    None
+}
+
+/// `name = 'text'` anywhere in the code.
+fn literal_constants(code: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices('=').take(MAX_CALLS) {
+        let before = code.get(..at).unwrap_or_default().trim_end();
+        let start = before
+            .rfind(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+            .map_or(0, |found| found + 1);
+        let name = before.get(start..).unwrap_or_default();
+        let after = code.get(at + 1..).unwrap_or_default().trim_start();
+        if let (false, Some((value, _))) = (name.is_empty(), literal(after)) {
+            found.push((name.to_owned(), value));
+        }
+    }
+    found
+}
+
+/// The values of a call's arguments: literals, known names, and an unknown for
+/// what is joined to a literal.
+fn call_values(
+    call: &CodeCall<'_>,
+    constants: &[(String, String)],
+    evaluator: &Evaluator<'_>,
+    scope: &Scope,
+) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    let mut rest = call.arguments;
+    let mut joins = false;
+    let mut is_keyword = false;
+    while let Some(first) = rest.chars().next() {
+        if let Some((mut value, length)) = literal(rest) {
+            let before = call.arguments.len() - rest.len();
+            let prefix = call.arguments.get(..before).unwrap_or_default();
+            if prefix.ends_with(['f', 'F']) {
+                value = replace_holes(&value, "{", "}");
+            }
+            value = replace_holes(&value, "${", "}");
+            value = replace_holes(&value, "#{", "}");
+            if value == "~" || value.starts_with("~/") {
+                value = evaluator.home(scope) + value.get(1..).unwrap_or_default();
+            }
+            if joins {
+                if let Some(last) = values.last_mut() {
+                    last.push_str(&value);
+                }
+            } else if !is_keyword {
+                values.push(value);
+            }
+            joins = false;
+            rest = rest.get(length..).unwrap_or_default();
+            continue;
+        }
+        match first {
+            '+' | '%' => {
+                joins = !values.is_empty();
+                rest = rest.get(1..).unwrap_or_default();
+                // A name after it is unknown or a constant.
+                let name = identifier(rest.trim_start());
+                if joins && !name.is_empty() {
+                    let value = constant(name, constants).unwrap_or_else(|| UNKNOWN.to_string());
+                    if let Some(last) = values.last_mut() {
+                        last.push_str(&value);
+                    }
+                    joins = false;
+                }
+            }
+            ',' => {
+                joins = false;
+                is_keyword = false;
+                rest = rest.get(1..).unwrap_or_default();
+            }
+            '=' => {
+                is_keyword = true;
+                rest = rest.get(1..).unwrap_or_default();
+            }
+            _ if first.is_ascii_alphabetic() || first == '_' => {
+                let name = identifier(rest);
+                let after = rest.get(name.len()..).unwrap_or_default();
+                let is_home = ["HOME", "homedir", "Path.home", "USERPROFILE", "home_dir"]
+                    .iter()
+                    .any(|mark| {
+                        name.contains(mark)
+                            || after.starts_with(&format!("['{mark}']"))
+                            || after.starts_with(&format!("[\"{mark}\"]"))
+                    });
+                if values.is_empty()
+                    && !after.trim_start().starts_with(['=', ':', '\'', '"'])
+                    && !is_keyword
+                {
+                    if is_home {
+                        values.push(evaluator.home(scope));
+                        joins = true;
+                    } else if let Some(value) = constant(name, constants) {
+                        values.push(value);
+                    } else if !after.starts_with(['(', '[']) && !name.contains('.') {
+                        values.push(UNKNOWN.to_string());
+                    }
+                }
+                rest = after;
+            }
+            _ => rest = rest.get(first.len_utf8()..).unwrap_or_default(),
+        }
+    }
+    values
+}
+
+fn identifier(text: &str) -> &str {
+    let end = text
+        .find(|letter: char| !(letter.is_ascii_alphanumeric() || "_.$".contains(letter)))
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
+}
+
+fn constant(name: &str, constants: &[(String, String)]) -> Option<String> {
+    constants
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.clone())
+}
+
+fn replace_holes(text: &str, open: &str, close: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(open) {
+        out.push_str(rest.get(..at).unwrap_or_default());
+        let inside = rest.get(at + open.len()..).unwrap_or_default();
+        let Some(end) = inside.find(close) else {
+            out.push_str(rest.get(at..).unwrap_or_default());
+            return out;
+        };
+        out.push(UNKNOWN);
+        rest = inside.get(end + close.len()..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}

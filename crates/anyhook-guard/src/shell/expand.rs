@@ -1,0 +1,462 @@
+//! Words of the tree as words of a command line: braces, tilde, variables and
+//! substitutions.
+
+use super::evaluate::{Evaluator, Scope};
+use super::invocation::{ResolvedWord, UNKNOWN};
+use super::syntax::{ScriptWord, VariableOperator, WordPart};
+
+/// Text that one word may grow to.
+const MAX_WORD_BYTES: usize = 64 << 10;
+
+/// Parts of a word with braces.
+const MAX_BRACE_ATOMS: usize = 1024;
+
+/// Words that one word may become.
+const MAX_EXPANSIONS: usize = 64;
+
+/// A part of a word during expansion.
+#[derive(Debug, Clone)]
+enum Atom<'w> {
+    Character(char),
+    Quoted(&'w str),
+    Part(&'w WordPart),
+}
+
+impl Evaluator<'_> {
+    pub(super) fn expand_words(
+        &mut self,
+        words: &[ScriptWord],
+        scope: &mut Scope,
+    ) -> Vec<ResolvedWord> {
+        let mut expanded = Vec::with_capacity(words.len());
+        for word in words {
+            expanded.extend(self.expand(word, scope));
+        }
+        expanded
+    }
+
+    /// One word without splitting: of an assignment, a redirect or a text.
+    pub(super) fn expand_text(&mut self, word: &ScriptWord, scope: &mut Scope) -> ResolvedWord {
+        let atoms: Vec<Atom<'_>> = word.parts.iter().map(whole_part).collect();
+        let mut found = self.resolve(&atoms, scope, false);
+        match found.len() {
+            0 => ResolvedWord::default(),
+            1 => found.pop().unwrap_or_default(),
+            _ => join(found),
+        }
+    }
+
+    fn expand(&mut self, word: &ScriptWord, scope: &mut Scope) -> Vec<ResolvedWord> {
+        let has_braces = word.parts.iter().any(
+            |part| matches!(part, WordPart::Text { text, is_quoted: false } if text.contains('{')),
+        );
+        if !has_braces {
+            let atoms: Vec<Atom<'_>> = word.parts.iter().map(whole_part).collect();
+            return self.resolve(&atoms, scope, true);
+        }
+        let mut atoms = Vec::new();
+        for part in &word.parts {
+            match part {
+                WordPart::Text {
+                    text,
+                    is_quoted: false,
+                } => {
+                    atoms.extend(text.chars().map(Atom::Character));
+                }
+                other => atoms.push(whole_part(other)),
+            }
+        }
+        let mut words = Vec::new();
+        let Some(alternatives) = expand_braces(atoms) else {
+            self.is_incomplete = true;
+            return vec![ResolvedWord::unknown()];
+        };
+        for alternative in alternatives {
+            words.extend(self.resolve(&alternative, scope, true));
+        }
+        words
+    }
+
+    /// Resolves atoms to words; a variable with several values gives several words.
+    fn resolve(
+        &mut self,
+        atoms: &[Atom<'_>],
+        scope: &mut Scope,
+        splits: bool,
+    ) -> Vec<ResolvedWord> {
+        self.spend(atoms.len() + 1);
+        // Each alternative is a list of words, the last of which still grows.
+        let mut alternatives: Vec<Vec<ResolvedWord>> = vec![vec![ResolvedWord::default()]];
+        let mut has_content = false;
+        let mut at_start = true;
+        let mut index = 0;
+        while let Some(atom) = atoms.get(index) {
+            index += 1;
+            match atom {
+                Atom::Character(character) => {
+                    let rest: String = atoms
+                        .get(index..)
+                        .unwrap_or_default()
+                        .iter()
+                        .map_while(|atom| match atom {
+                            Atom::Character(next) => Some(*next),
+                            _ => None,
+                        })
+                        .collect();
+                    index += rest.chars().count();
+                    let text = format!("{character}{rest}");
+                    self.push_bare(&text, at_start, scope, &mut alternatives);
+                    has_content = true;
+                }
+                Atom::Quoted(text) => {
+                    for words in &mut alternatives {
+                        if let Some(last) = words.last_mut() {
+                            last.text.push_str(text);
+                        }
+                    }
+                    has_content = true;
+                }
+                Atom::Part(WordPart::Text { text, is_quoted }) => {
+                    if *is_quoted {
+                        for words in &mut alternatives {
+                            if let Some(last) = words.last_mut() {
+                                last.text.push_str(text);
+                            }
+                        }
+                    } else {
+                        self.push_bare(text, at_start, scope, &mut alternatives);
+                    }
+                    has_content = true;
+                }
+                Atom::Part(part) => {
+                    let (values, is_quoted) = self.part_values(part, scope);
+                    has_content |= is_quoted || !values.is_empty();
+                    let splits = splits && !is_quoted;
+                    push_values(&mut alternatives, &values, splits);
+                    let length = alternatives
+                        .iter()
+                        .flatten()
+                        .map(|word| word.text.len())
+                        .sum::<usize>();
+                    self.spend(length / 64);
+                    if length > MAX_WORD_BYTES {
+                        // A value that doubles itself: nothing of it is kept.
+                        self.is_incomplete = true;
+                        return vec![ResolvedWord::unknown()];
+                    }
+                    if alternatives.len() > MAX_EXPANSIONS {
+                        self.is_incomplete = true;
+                        alternatives.truncate(MAX_EXPANSIONS);
+                    }
+                }
+            }
+            at_start = false;
+        }
+        if !has_content {
+            return Vec::new();
+        }
+        alternatives.into_iter().flatten().collect()
+    }
+
+    fn push_bare(
+        &mut self,
+        text: &str,
+        at_start: bool,
+        scope: &Scope,
+        alternatives: &mut [Vec<ResolvedWord>],
+    ) {
+        let text = self.expand_tilde(text, at_start, scope);
+        let is_pattern = text.contains(['*', '?', '[']);
+        for words in alternatives {
+            if let Some(last) = words.last_mut() {
+                last.text.push_str(&text);
+                last.is_pattern |= is_pattern;
+            }
+        }
+    }
+
+    fn expand_tilde(&self, text: &str, at_start: bool, scope: &Scope) -> String {
+        // `~` at the start, and after `=` as in `--prefix=~/x`.
+        let (before, tail) = match text.find("=~") {
+            Some(at) if !text.starts_with('~') => text.split_at(at + 1),
+            _ if at_start => ("", text),
+            _ => return text.to_owned(),
+        };
+        let Some(rest) = tail.strip_prefix('~') else {
+            return text.to_owned();
+        };
+        let (user, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        let home = match user {
+            "" => self.home(scope),
+            "+" => scope.cwd.clone().unwrap_or_else(|| UNKNOWN.to_string()),
+            "-" => UNKNOWN.to_string(),
+            "root" => "/root".to_owned(),
+            user if user
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_.".contains(c)) =>
+            {
+                format!("/home/{user}")
+            }
+            _ => return text.to_owned(),
+        };
+        format!("{before}{home}{path}")
+    }
+
+    /// The values that a part may have, and whether it is in quotes.
+    fn part_values(&mut self, part: &WordPart, scope: &mut Scope) -> (Vec<ResolvedWord>, bool) {
+        match part {
+            WordPart::Text { text, is_quoted } => (vec![ResolvedWord::new(text)], *is_quoted),
+            WordPart::Arithmetic(parts) => {
+                for part in parts {
+                    self.part_values(part, scope);
+                }
+                (vec![ResolvedWord::new("0")], true)
+            }
+            WordPart::Process { steps } => {
+                let (_, range) = self.substitute(steps, scope);
+                let mut word = ResolvedWord::new(format!("/dev/fd/{UNKNOWN}"));
+                word.sources.push(range);
+                (vec![word], true)
+            }
+            WordPart::Command { steps, is_quoted } => {
+                let (text, range) = self.substitute(steps, scope);
+                let mut word = match text {
+                    Some(text) => ResolvedWord::new(text.trim_end_matches('\n')),
+                    None => ResolvedWord::unknown(),
+                };
+                word.sources.push(range);
+                (vec![word], *is_quoted)
+            }
+            WordPart::Variable {
+                name,
+                operator,
+                is_quoted,
+            } => {
+                let known = self.variable(name, scope);
+                let values = match operator {
+                    VariableOperator::Plain => {
+                        known.unwrap_or_else(|| vec![ResolvedWord::unknown()])
+                    }
+                    VariableOperator::Required(word) => {
+                        self.expand_text(word, scope);
+                        // Never empty, which is what the author took care of.
+                        known.unwrap_or_else(|| vec![ResolvedWord::unknown()])
+                    }
+                    VariableOperator::Default(word) => {
+                        let default = self.expand_text(word, scope);
+                        match known {
+                            Some(values) if values.iter().any(|value| !value.text.is_empty()) => {
+                                values
+                            }
+                            Some(_) => vec![default],
+                            // The author's own fallback speaks for the value.
+                            None => vec![default],
+                        }
+                    }
+                    VariableOperator::Alternative(word) => {
+                        let other = self.expand_text(word, scope);
+                        match known {
+                            Some(values) if values.iter().all(|value| value.text.is_empty()) => {
+                                Vec::new()
+                            }
+                            _ => vec![other],
+                        }
+                    }
+                    VariableOperator::Other(word) => {
+                        self.expand_text(word, scope);
+                        let mut value = ResolvedWord::unknown();
+                        for known in known.into_iter().flatten() {
+                            value.sources.extend(known.sources);
+                        }
+                        vec![value]
+                    }
+                };
+                let is_list = matches!(name.as_str(), "@" | "*") || values.len() > 1;
+                let is_quoted = *is_quoted && !(name == "@" && is_list);
+                (values, is_quoted)
+            }
+        }
+    }
+
+    fn variable(&self, name: &str, scope: &Scope) -> Option<Vec<ResolvedWord>> {
+        if let Some(values) = scope.variables.get(name) {
+            return Some(values.clone());
+        }
+        let text = match name {
+            "HOME" => self.home(scope),
+            "PWD" => scope.cwd.clone()?,
+            "TMPDIR" | "TEMP" | "TMP" => format!("/tmp/{UNKNOWN}"),
+            "IFS" => " ".to_owned(),
+            "$" | "!" | "#" | "?" | "RANDOM" | "SECONDS" | "LINENO" | "UID" | "EUID" | "PPID" => {
+                // A number; `0` reads as part of a name.
+                "0".to_owned()
+            }
+            _ => return None,
+        };
+        Some(vec![ResolvedWord::new(text)])
+    }
+}
+
+fn whole_part(part: &WordPart) -> Atom<'_> {
+    match part {
+        WordPart::Text {
+            text,
+            is_quoted: true,
+        } => Atom::Quoted(text),
+        part => Atom::Part(part),
+    }
+}
+
+/// Appends the values of a part to every alternative, split into words if it is
+/// not quoted.
+fn push_values(alternatives: &mut Vec<Vec<ResolvedWord>>, values: &[ResolvedWord], splits: bool) {
+    if values.is_empty() {
+        return;
+    }
+    let mut grown = Vec::with_capacity(alternatives.len() * values.len());
+    for words in alternatives.iter() {
+        for value in values.iter().take(MAX_EXPANSIONS) {
+            let mut words = words.clone();
+            let mut pieces: Vec<&str> = if splits {
+                value.text.split([' ', '\t', '\n']).collect()
+            } else {
+                vec![&value.text]
+            };
+            if pieces.len() > 1 {
+                let starts_blank = pieces.first().is_some_and(|piece| piece.is_empty());
+                let is_fresh = words.last().is_some_and(|word| word.text.is_empty());
+                pieces.retain(|piece| !piece.is_empty());
+                if starts_blank && !is_fresh {
+                    words.push(ResolvedWord::default());
+                }
+            }
+            for (index, piece) in pieces.into_iter().enumerate() {
+                if index > 0 {
+                    words.push(ResolvedWord::default());
+                }
+                if let Some(last) = words.last_mut() {
+                    last.text.push_str(piece);
+                    last.is_pattern |= splits && piece.contains(['*', '?', '[']);
+                    last.sources.extend(value.sources.iter().cloned());
+                }
+            }
+            grown.push(words);
+        }
+    }
+    *alternatives = grown;
+}
+
+fn join(words: Vec<ResolvedWord>) -> ResolvedWord {
+    let mut joined = ResolvedWord::default();
+    for (index, word) in words.into_iter().enumerate() {
+        if index > 0 {
+            joined.text.push(' ');
+        }
+        joined.text.push_str(&word.text);
+        joined.is_pattern |= word.is_pattern;
+        joined.sources.extend(word.sources);
+    }
+    joined
+}
+
+/// Expands `{a,b}` and `{1..3}` from the inside out; `None` if that gives too many
+/// words.
+fn expand_braces(atoms: Vec<Atom<'_>>) -> Option<Vec<Vec<Atom<'_>>>> {
+    if atoms.len() > MAX_BRACE_ATOMS {
+        return None;
+    }
+    let mut done = Vec::new();
+    let mut waiting = vec![atoms];
+    let mut steps = 0;
+    while let Some(mut word) = waiting.pop() {
+        steps += 1;
+        if steps > 4 * MAX_EXPANSIONS || done.len() > MAX_EXPANSIONS {
+            return None;
+        }
+        // One pass: groups that are no lists become text at once.
+        let mut opens: Vec<usize> = Vec::new();
+        let mut group = None;
+        let mut index = 0;
+        while let Some(atom) = word.get(index) {
+            match atom {
+                Atom::Character('{') => opens.push(index),
+                Atom::Character('}') => {
+                    if let Some(open) = opens.pop()
+                        && let Some(items) = brace_items(word.get(open + 1..index)?)
+                    {
+                        group = Some((open, index, items));
+                        break;
+                    }
+                }
+                _ => {}
+            }
+            index += 1;
+        }
+        let Some((open, close, items)) = group else {
+            // What is left of braces is text.
+            for atom in &mut word {
+                match atom {
+                    Atom::Character('{') => *atom = Atom::Quoted("{"),
+                    Atom::Character('}') => *atom = Atom::Quoted("}"),
+                    _ => {}
+                }
+            }
+            done.push(word);
+            continue;
+        };
+        if items.len() > MAX_EXPANSIONS {
+            return None;
+        }
+        for item in items.into_iter().rev() {
+            let mut expanded = word.get(..open)?.to_vec();
+            expanded.extend(item);
+            expanded.extend_from_slice(word.get(close + 1..)?);
+            waiting.push(expanded);
+        }
+    }
+    Some(done)
+}
+
+/// The alternatives of the inside of a brace group; `None` if it is no list.
+fn brace_items<'w>(inside: &[Atom<'w>]) -> Option<Vec<Vec<Atom<'w>>>> {
+    let is_comma = |atom: &Atom<'_>| matches!(atom, Atom::Character(','));
+    if inside.iter().any(is_comma) {
+        return Some(inside.split(is_comma).map(<[Atom<'_>]>::to_vec).collect());
+    }
+    let text: Option<String> = inside
+        .iter()
+        .map(|atom| match atom {
+            Atom::Character(character) => Some(*character),
+            _ => None,
+        })
+        .collect();
+    let text = text?;
+    let (from, to) = text.split_once("..")?;
+    let to = to.split("..").next()?;
+    let letters = |from: char, to: char| -> Vec<Vec<Atom<'w>>> {
+        (from.min(to)..=from.max(to))
+            .map(|letter| vec![Atom::Character(letter)])
+            .collect()
+    };
+    if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
+        let (low, high) = (from.min(to), from.max(to));
+        // A few of a long range stand for all of it.
+        let numbers =
+            (low..=high.min(low.saturating_add(3))).chain((high > low + 3).then_some(high));
+        return Some(
+            numbers
+                .map(|number| number.to_string().chars().map(Atom::Character).collect())
+                .collect(),
+        );
+    }
+    let (mut first, mut last) = (from.chars(), to.chars());
+    match (first.next(), first.next(), last.next(), last.next()) {
+        (Some(from), None, Some(to), None) if from.is_ascii() && to.is_ascii() => {
+            Some(letters(from, to))
+        }
+        _ => None,
+    }
+}

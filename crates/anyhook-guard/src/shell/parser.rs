@@ -1,0 +1,774 @@
+//! Parses shell text into a tree. Accepts any text: what no shell would accept
+//! gives a tree of what can be recognized, so that nothing hides behind an error.
+//!
+//! Linear in the length of the text, but for `((`, which is looked ahead once
+//! per level. Recursion is bounded by [`MAX_NESTING`].
+
+use super::syntax::{
+    Assignment, BlockKind, RedirectKind, Script, ScriptItem, ScriptWord, SimpleCommand, Step,
+    SyntaxRedirect, VariableOperator, WordPart,
+};
+
+/// Deeper text is not read: the guards ask.
+pub(super) const MAX_NESTING: usize = 100;
+
+pub(super) struct Parsed {
+    pub(super) script: Script,
+    /// The nesting exceeds the limit, so the tree is not complete.
+    pub(super) is_too_deep: bool,
+    /// A shell would reject the text.
+    pub(super) has_errors: bool,
+}
+
+pub(super) fn parse(text: &str, nesting: usize) -> Parsed {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        nesting,
+        pending: Vec::new(),
+        bodies: Vec::new(),
+        is_too_deep: false,
+        has_errors: false,
+    };
+    let mut script = parser.block(&[]);
+    parser.end_line();
+    resolve_bodies(&mut script, &mut parser.bodies);
+    Parsed {
+        script,
+        is_too_deep: parser.is_too_deep,
+        has_errors: parser.has_errors,
+    }
+}
+
+struct PendingBody {
+    delimiter: String,
+    strips_tabs: bool,
+    is_quoted: bool,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    nesting: usize,
+    /// Here-documents whose bodies begin at the next line.
+    pending: Vec<PendingBody>,
+    bodies: Vec<ScriptWord>,
+    is_too_deep: bool,
+    has_errors: bool,
+}
+
+/// What a shell takes for the beginning or a part of a compound command.
+const ENDING_WORDS: [&str; 8] = ["then", "else", "elif", "fi", "do", "done", "esac", "}"];
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn peek_at(&self, offset: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.at + offset).copied()
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn starts_with(&self, prefix: &str) -> bool {
+        let bytes = self.text.as_bytes();
+        bytes
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(prefix.as_bytes()))
+    }
+
+    fn eat(&mut self, prefix: &str) -> bool {
+        let found = self.starts_with(prefix);
+        if found {
+            self.at += prefix.len();
+        }
+        found
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    fn character(&mut self) -> Option<char> {
+        let character = self.rest().chars().next()?;
+        self.at += character.len_utf8();
+        Some(character)
+    }
+
+    /// Runs a parser one level deeper, or gives up on the rest of the text.
+    fn nested<T: Default>(&mut self, parse: impl FnOnce(&mut Self) -> T) -> T {
+        if self.nesting >= MAX_NESTING {
+            self.is_too_deep = true;
+            self.at = self.text.len();
+            return T::default();
+        }
+        self.nesting += 1;
+        let value = parse(self);
+        self.nesting -= 1;
+        value
+    }
+
+    // Blanks, lines and comments.
+
+    fn skip_blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(b' ' | b'\t' | b'\r') => self.at += 1,
+                Some(b'\\') if self.peek_at(1) == Some(b'\n') => self.at += 2,
+                Some(b'\\') if self.peek_at(1) == Some(b'\r') && self.peek_at(2) == Some(b'\n') => {
+                    self.at += 3;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn skip_comment(&mut self) {
+        if self.peek() == Some(b'#') {
+            let rest = self.rest();
+            self.at += rest.find('\n').unwrap_or(rest.len());
+        }
+    }
+
+    /// Blanks, comments and line ends.
+    fn skip_lines(&mut self) {
+        loop {
+            self.skip_blanks();
+            self.skip_comment();
+            if self.peek() != Some(b'\n') {
+                return;
+            }
+            self.at += 1;
+            self.end_line();
+        }
+    }
+
+    /// Reads the bodies of here-documents after the line that announced them.
+    fn end_line(&mut self) {
+        for pending in std::mem::take(&mut self.pending) {
+            let start = self.at;
+            let end;
+            loop {
+                let line_start = self.at;
+                let rest = self.rest();
+                if rest.is_empty() {
+                    end = self.at;
+                    break;
+                }
+                let length = rest.find('\n').map_or(rest.len(), |found| found + 1);
+                self.at += length;
+                let line = self
+                    .slice(line_start, self.at)
+                    .trim_end_matches(['\n', '\r']);
+                let line = if pending.strips_tabs {
+                    line.trim_start_matches('\t')
+                } else {
+                    line
+                };
+                if line == pending.delimiter {
+                    end = line_start;
+                    break;
+                }
+                // `$(cat <<X … X)` may be closed on the delimiter's line.
+                if line
+                    .strip_prefix(&pending.delimiter)
+                    .is_some_and(|rest| rest.trim_start().starts_with(')') && self.nesting > 0)
+                {
+                    end = line_start;
+                    self.at = line_start + pending.delimiter.len();
+                    break;
+                }
+            }
+            let text = self.slice(start, end);
+            let body = if pending.is_quoted {
+                ScriptWord::literal(text)
+            } else {
+                let mut inner = Parser {
+                    text,
+                    at: 0,
+                    nesting: self.nesting,
+                    pending: Vec::new(),
+                    bodies: Vec::new(),
+                    is_too_deep: false,
+                    has_errors: false,
+                };
+                let parts = inner.quoted_parts(None);
+                self.is_too_deep |= inner.is_too_deep;
+                let mut word = ScriptWord { parts };
+                resolve_word_bodies(&mut word, &mut inner.bodies);
+                word
+            };
+            self.bodies.push(body);
+        }
+    }
+
+    // Lists and pipelines.
+
+    /// Steps up to one of the ending words or operators, which is not consumed;
+    /// up to the end of the text if there are none.
+    fn block(&mut self, ends: &[&str]) -> Script {
+        let mut steps = Script::new();
+        let mut is_alternative = false;
+        loop {
+            self.skip_lines();
+            let Some(byte) = self.peek() else {
+                return steps;
+            };
+            if ends.iter().any(|end| self.is_at_end(end)) {
+                return steps;
+            }
+            match byte {
+                b';' | b'&' => {
+                    self.at += 1;
+                    continue;
+                }
+                b'|' => {
+                    is_alternative = self.starts_with("||");
+                    self.at += 1 + usize::from(is_alternative);
+                    continue;
+                }
+                b')' => {
+                    self.has_errors = true;
+                    self.at += 1;
+                    continue;
+                }
+                _ => {}
+            }
+            let before = self.at;
+            if let Some(item) = self.pipeline() {
+                steps.push(Step {
+                    item,
+                    is_alternative,
+                });
+            }
+            self.skip_blanks();
+            is_alternative = self.eat("||");
+            if !is_alternative {
+                self.eat("&&");
+            }
+            if self.at == before {
+                self.has_errors = true;
+                self.character();
+            }
+        }
+    }
+
+    fn is_at_end(&self, end: &str) -> bool {
+        match end {
+            ")" | ";;" | ";&" => self.starts_with(end),
+            _ => self.word_here() == end,
+        }
+    }
+
+    /// The unquoted letters at this place, if a blank or operator follows them.
+    fn word_here(&self) -> &'a str {
+        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        if matches!(bytes.first(), Some(b'{' | b'}' | b'!')) {
+            let is_alone = bytes
+                .get(1)
+                .is_none_or(|next| b" \t\r\n;&|)<>".contains(next));
+            return if is_alone {
+                self.slice(self.at, self.at + 1)
+            } else {
+                ""
+            };
+        }
+        let length = bytes
+            .iter()
+            .take(16)
+            .take_while(|byte| byte.is_ascii_lowercase() || matches!(byte, b'[' | b']'))
+            .count();
+        match bytes.get(length) {
+            Some(next) if !b" \t\r\n;&|()<>".contains(next) => "",
+            _ => self.slice(self.at, self.at + length),
+        }
+    }
+
+    fn pipeline(&mut self) -> Option<ScriptItem> {
+        let mut stages = Vec::new();
+        loop {
+            self.skip_blanks();
+            while self.word_here() == "!" {
+                self.at += 1;
+                self.skip_blanks();
+            }
+            stages.extend(self.command());
+            self.skip_blanks();
+            if self.starts_with("||") || !self.eat("|") {
+                break;
+            }
+            self.eat("&");
+            self.skip_lines();
+        }
+        if stages.len() > 1 {
+            return Some(ScriptItem::Pipeline(stages));
+        }
+        stages.pop()
+    }
+
+    fn command(&mut self) -> Option<ScriptItem> {
+        match self.peek()? {
+            b'(' => {
+                if self.starts_with("((")
+                    && let Some(end) = self.arithmetic_end(2)
+                {
+                    let parts = self.nested(|parser| parser.arithmetic(2, end));
+                    return Some(ScriptItem::Words(vec![ScriptWord { parts }]));
+                }
+                self.at += 1;
+                let steps = self.nested(|parser| parser.block(&[")"]));
+                self.close(")");
+                return Some(self.finish_block(steps, BlockKind::Subshell));
+            }
+            b')' | b';' | b'&' | b'|' | b'\n' => return None,
+            _ => {}
+        }
+        match self.word_here() {
+            "{" => {
+                self.at += 1;
+                let steps = self.nested(|parser| parser.block(&["}"]));
+                self.close("}");
+                Some(self.finish_block(steps, BlockKind::Group))
+            }
+            "if" => self.nested(|parser| Some(parser.if_command())),
+            "while" | "until" => self.nested(|parser| {
+                parser.at += 5;
+                let mut steps = parser.block(&["do"]);
+                parser.close("do");
+                steps.extend(parser.block(&["done"]));
+                parser.close("done");
+                Some(parser.finish_block(steps, BlockKind::Conditional))
+            }),
+            word @ ("for" | "select") => self.nested(|parser| {
+                parser.at += word.len();
+                parser.for_command()
+            }),
+            "case" => self.nested(Self::case_command),
+            "[[" => self.nested(|parser| Some(parser.test_command())),
+            "function" => self.nested(|parser| {
+                parser.at += 8;
+                parser.skip_blanks();
+                let name = parser.word();
+                parser.skip_blanks();
+                if parser.eat("(") {
+                    parser.skip_blanks();
+                    parser.eat(")");
+                }
+                parser.function(name)
+            }),
+            "coproc" => {
+                self.at += 6;
+                self.skip_blanks();
+                self.nested(Self::command)
+            }
+            word if ENDING_WORDS.contains(&word) => {
+                self.has_errors = true;
+                self.at += word.len();
+                None
+            }
+            _ => self.simple_command(),
+        }
+    }
+
+    fn close(&mut self, end: &str) {
+        if self.is_at_end(end) {
+            self.at += end.len();
+        } else {
+            self.has_errors = true;
+        }
+    }
+
+    fn finish_block(&mut self, steps: Script, kind: BlockKind) -> ScriptItem {
+        let mut redirects = Vec::new();
+        loop {
+            self.skip_blanks();
+            let Some(redirect) = self.redirect() else {
+                break;
+            };
+            redirects.push(redirect);
+        }
+        ScriptItem::Block {
+            steps,
+            redirects,
+            kind,
+        }
+    }
+
+    fn if_command(&mut self) -> ScriptItem {
+        self.at += 2;
+        let mut steps = self.block(&["then", "fi"]);
+        while let word @ ("then" | "else" | "elif") = self.word_here() {
+            self.at += word.len();
+            let branch = self.block(&["then", "elif", "else", "fi"]);
+            steps.push(Step {
+                item: ScriptItem::Block {
+                    steps: branch,
+                    redirects: Vec::new(),
+                    kind: BlockKind::Conditional,
+                },
+                is_alternative: false,
+            });
+        }
+        self.close("fi");
+        self.finish_block(steps, BlockKind::Group)
+    }
+
+    fn for_command(&mut self) -> Option<ScriptItem> {
+        self.skip_blanks();
+        let mut words = None;
+        let mut variable = String::new();
+        if self.starts_with("((")
+            && let Some(end) = self.arithmetic_end(2)
+        {
+            let parts = self.arithmetic(2, end);
+            words = Some(vec![ScriptWord { parts }]);
+        } else {
+            self.word()?
+                .bare()
+                .unwrap_or_default()
+                .clone_into(&mut variable);
+            self.skip_lines();
+            if self.word_here() == "in" {
+                self.at += 2;
+                words = Some(self.words());
+            }
+        }
+        self.skip_blanks();
+        self.eat(";");
+        self.skip_lines();
+        let is_braced = self.word_here() == "{";
+        self.close(if is_braced { "{" } else { "do" });
+        let end = if is_braced { "}" } else { "done" };
+        let steps = self.block(&[end]);
+        self.close(end);
+        let ScriptItem::Block {
+            steps, redirects, ..
+        } = self.finish_block(steps, BlockKind::Conditional)
+        else {
+            return None;
+        };
+        Some(ScriptItem::For {
+            variable,
+            words,
+            steps,
+            redirects,
+        })
+    }
+
+    fn case_command(&mut self) -> Option<ScriptItem> {
+        self.at += 4;
+        self.skip_blanks();
+        let subject = self.word()?;
+        self.skip_lines();
+        self.close("in");
+        let mut steps = vec![Step {
+            item: ScriptItem::Words(vec![subject]),
+            is_alternative: false,
+        }];
+        loop {
+            self.skip_lines();
+            if self.peek().is_none() || self.word_here() == "esac" {
+                break;
+            }
+            self.eat("(");
+            // Patterns up to the parenthesis.
+            loop {
+                self.skip_blanks();
+                match self.peek() {
+                    None => break,
+                    Some(b')') => {
+                        self.at += 1;
+                        break;
+                    }
+                    Some(b'|' | b'\n') => self.at += 1,
+                    _ => {
+                        let before = self.at;
+                        let pattern = self.word();
+                        steps.extend(pattern.map(|pattern| Step {
+                            item: ScriptItem::Words(vec![pattern]),
+                            is_alternative: false,
+                        }));
+                        if self.at == before {
+                            self.has_errors = true;
+                            self.character();
+                        }
+                    }
+                }
+            }
+            let branch = self.block(&[";;", ";&", "esac"]);
+            steps.push(Step {
+                item: ScriptItem::Block {
+                    steps: branch,
+                    redirects: Vec::new(),
+                    kind: BlockKind::Conditional,
+                },
+                is_alternative: false,
+            });
+            if self.eat(";;") {
+                self.eat("&");
+            } else {
+                self.eat(";&");
+            }
+        }
+        self.close("esac");
+        Some(self.finish_block(steps, BlockKind::Group))
+    }
+
+    fn test_command(&mut self) -> ScriptItem {
+        self.at += 2;
+        let mut words = Vec::new();
+        loop {
+            self.skip_lines();
+            let Some(byte) = self.peek() else {
+                self.has_errors = true;
+                break;
+            };
+            if self.word_here() == "]]" {
+                self.at += 2;
+                break;
+            }
+            let before = self.at;
+            if !b"<>".contains(&byte) || self.peek_at(1) == Some(b'(') {
+                words.extend(self.word());
+            }
+            if self.at == before {
+                self.at += 1;
+            }
+        }
+        ScriptItem::Words(words)
+    }
+
+    fn function(&mut self, name: Option<ScriptWord>) -> Option<ScriptItem> {
+        self.skip_lines();
+        let body = self.nested(Self::command)?;
+        let name = name?.bare()?.to_owned();
+        Some(ScriptItem::Function {
+            name,
+            body: Box::new(body),
+        })
+    }
+
+    /// Words up to the end of the command.
+    fn words(&mut self) -> Vec<ScriptWord> {
+        let mut words = Vec::new();
+        loop {
+            self.skip_blanks();
+            if self.peek() == Some(b'#') {
+                self.skip_comment();
+            }
+            let before = self.at;
+            words.extend(self.word());
+            if self.at == before {
+                return words;
+            }
+        }
+    }
+
+    // Simple commands.
+
+    fn simple_command(&mut self) -> Option<ScriptItem> {
+        let mut command = SimpleCommand::default();
+        let start = self.at;
+        loop {
+            self.skip_blanks();
+            let before = self.at;
+            match self.peek() {
+                Some(b'#') => self.skip_comment(),
+                Some(b'(') => {
+                    let is_definition = command.words.len() == 1
+                        && command.assignments.is_empty()
+                        && self
+                            .rest()
+                            .trim_start_matches(['(', ' ', '\t'])
+                            .starts_with(')');
+                    if is_definition {
+                        self.at += 1;
+                        self.skip_blanks();
+                        self.eat(")");
+                        let name = command.words.pop();
+                        return self.nested(|parser| parser.function(name));
+                    }
+                    // No shell accepts this; read what is inside as commands.
+                    self.has_errors = true;
+                    break;
+                }
+                _ => {}
+            }
+            if let Some(redirect) = self.redirect() {
+                command.redirects.push(redirect);
+            } else if command.words.is_empty()
+                && let Some(assignment) = self.assignment()
+            {
+                command.assignments.push(assignment);
+            } else {
+                command.words.extend(self.word());
+            }
+            if self.at == before {
+                break;
+            }
+        }
+        (self.at > start).then_some(ScriptItem::Simple(command))
+    }
+
+    fn assignment(&mut self) -> Option<Assignment> {
+        let bytes = self.text.as_bytes().get(self.at..)?;
+        let length = name_length(bytes);
+        if length == 0 {
+            return None;
+        }
+        let mut offset = length;
+        if bytes.get(offset) == Some(&b'[') {
+            let close = bytes
+                .iter()
+                .skip(offset)
+                .take(200)
+                .position(|byte| *byte == b']')?;
+            offset += close + 1;
+        }
+        let appends = bytes.get(offset) == Some(&b'+');
+        offset += usize::from(appends);
+        if bytes.get(offset) != Some(&b'=') {
+            return None;
+        }
+        let name = self.slice(self.at, self.at + length).to_owned();
+        self.at += offset + 1;
+        let values = if self.peek() == Some(b'(') {
+            self.array()
+        } else {
+            vec![self.word().unwrap_or_default()]
+        };
+        Some(Assignment {
+            name,
+            values,
+            appends,
+        })
+    }
+
+    fn array(&mut self) -> Vec<ScriptWord> {
+        self.at += 1;
+        self.nested(|parser| {
+            let mut values = Vec::new();
+            loop {
+                parser.skip_lines();
+                if parser.peek().is_none() || parser.eat(")") {
+                    return values;
+                }
+                let before = parser.at;
+                values.extend(parser.word());
+                if parser.at == before {
+                    parser.at += 1;
+                }
+            }
+        })
+    }
+
+    fn redirect(&mut self) -> Option<SyntaxRedirect> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == start && self.peek() == Some(b'{') {
+            let bytes = self.text.as_bytes().get(start + 1..).unwrap_or_default();
+            let length = name_length(bytes);
+            if length > 0
+                && bytes.get(length) == Some(&b'}')
+                && matches!(bytes.get(length + 1), Some(b'<' | b'>'))
+            {
+                self.at += length + 2;
+            }
+        }
+        if self.starts_with("<(") || self.starts_with(">(") {
+            self.at = start;
+            return None;
+        }
+        let found = REDIRECT_OPERATORS
+            .iter()
+            .find(|(operator, _)| self.starts_with(operator));
+        let Some((operator, kind)) = found else {
+            self.at = start;
+            return None;
+        };
+        self.at += operator.len();
+        self.skip_blanks();
+        if matches!(*operator, "<<" | "<<-") {
+            return Some(self.announce_body(*operator == "<<-"));
+        }
+        let word = self.word().unwrap_or_default();
+        let is_descriptor = |word: &ScriptWord| {
+            word.bare().is_some_and(|text| {
+                text.bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'-')
+            })
+        };
+        let kind = match kind {
+            // `>& file` is a redirect of both outputs.
+            RedirectKind::Duplicate if *operator == ">&" && !is_descriptor(&word) => {
+                RedirectKind::Output
+            }
+            kind => *kind,
+        };
+        Some(SyntaxRedirect {
+            kind,
+            word,
+            body: None,
+        })
+    }
+
+    fn announce_body(&mut self, strips_tabs: bool) -> SyntaxRedirect {
+        let start = self.at;
+        let word = self.word().unwrap_or_default();
+        let raw = self.slice(start, self.at);
+        let delimiter = word
+            .parts
+            .iter()
+            .map(|part| match part {
+                WordPart::Text { text, .. } => text.as_str(),
+                _ => "",
+            })
+            .collect();
+        let index = self.bodies.len() + self.pending.len();
+        self.pending.push(PendingBody {
+            delimiter,
+            strips_tabs,
+            is_quoted: raw.contains(['\'', '"', '\\']),
+        });
+        SyntaxRedirect {
+            kind: RedirectKind::Text,
+            word: ScriptWord::default(),
+            body: Some(index),
+        }
+    }
+}
+
+/// Bytes of a variable's name at the start.
+pub(super) fn name_length(bytes: &[u8]) -> usize {
+    match bytes.first() {
+        Some(first) if first.is_ascii_alphabetic() || *first == b'_' => bytes
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_')
+            .count(),
+        _ => 0,
+    }
+}
+
+mod words;
+use words::{resolve_bodies, resolve_word_bodies};
+
+/// The longest first.
+const REDIRECT_OPERATORS: [(&str, RedirectKind); 12] = [
+    ("&>>", RedirectKind::Append),
+    ("&>", RedirectKind::Output),
+    (">>", RedirectKind::Append),
+    (">|", RedirectKind::Output),
+    (">&", RedirectKind::Duplicate),
+    (">", RedirectKind::Output),
+    ("<<<", RedirectKind::Text),
+    ("<<-", RedirectKind::Text),
+    ("<<", RedirectKind::Text),
+    ("<>", RedirectKind::ReadWrite),
+    ("<&", RedirectKind::Duplicate),
+    ("<", RedirectKind::Input),
+];

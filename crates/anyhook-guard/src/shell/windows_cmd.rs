@@ -1,0 +1,214 @@
+//! A word-level reading of cmd.exe. Commands with a POSIX relative get its name.
+
+use super::evaluate::{Evaluator, Scope, StageInput};
+use super::invocation::{Invocation, ResolvedRedirect, ResolvedWord, UNKNOWN, program_name};
+use super::syntax::RedirectKind;
+
+pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
+    let mut scope = scope.clone();
+    let mut words: Vec<ResolvedWord> = Vec::new();
+    let mut redirects = Vec::new();
+    let mut redirect = None;
+    let mut word: Option<ResolvedWord> = None;
+    let mut from = 0..0;
+    let mut in_quotes = false;
+    let mut characters = text.chars().peekable();
+    loop {
+        evaluator.spend(1);
+        let character = characters.next();
+        let is_blank = matches!(character, Some(' ' | '\t' | ',' | '(' | ')' | '\r')) && !in_quotes;
+        let is_end =
+            matches!(character, None | Some('&' | '|' | '\n')) && !in_quotes || character.is_none();
+        if is_blank || is_end || (character == Some('>') && !in_quotes) {
+            if let Some(word) = word.take() {
+                match redirect.take() {
+                    Some(kind) => redirects.push(ResolvedRedirect { kind, target: word }),
+                    None => words.push(word),
+                }
+            }
+            if character == Some('>') {
+                let appends = characters.next_if_eq(&'>').is_some();
+                if characters.next_if_eq(&'&').is_some() {
+                    characters.next();
+                } else {
+                    redirect = Some(if appends {
+                        RedirectKind::Append
+                    } else {
+                        RedirectKind::Output
+                    });
+                }
+            }
+            if is_end {
+                let start = evaluator.invocations.len();
+                let command = (std::mem::take(&mut words), std::mem::take(&mut redirects));
+                start_command(evaluator, command, from.clone(), &mut scope);
+                let is_pipe = character == Some('|') && characters.next_if_eq(&'|').is_none();
+                from = if is_pipe {
+                    start..evaluator.invocations.len()
+                } else {
+                    0..0
+                };
+            }
+            if character.is_none() {
+                return;
+            }
+            continue;
+        }
+        let Some(character) = character else {
+            return;
+        };
+        match character {
+            '^' if !in_quotes => {
+                if let Some(next) = characters.next()
+                    && next != '\n'
+                {
+                    word.get_or_insert_default().text.push(next);
+                }
+            }
+            '"' => {
+                in_quotes = !in_quotes;
+                word.get_or_insert_default();
+            }
+            '%' => {
+                let mut name = String::new();
+                while let Some(next) =
+                    characters.next_if(|next| next.is_alphanumeric() || *next == '_')
+                {
+                    name.push(next);
+                }
+                let is_variable = characters.next_if_eq(&'%').is_some();
+                let value = match name.to_ascii_lowercase().as_str() {
+                    _ if !is_variable => UNKNOWN.to_string(),
+                    "userprofile" | "homepath" | "home" => evaluator.home(&scope),
+                    "temp" | "tmp" => format!("/tmp/{UNKNOWN}"),
+                    "systemroot" | "windir" => "C:/Windows".to_owned(),
+                    "systemdrive" => "C:".to_owned(),
+                    "programfiles" => "C:/Program Files".to_owned(),
+                    "cd" => scope.cwd.clone().unwrap_or_else(|| UNKNOWN.to_string()),
+                    _ => UNKNOWN.to_string(),
+                };
+                word.get_or_insert_default().text.push_str(&value);
+            }
+            _ => {
+                let word = word.get_or_insert_default();
+                word.text.push(character);
+                word.is_pattern |= matches!(character, '*' | '?');
+            }
+        }
+    }
+}
+
+type CommandParts = (Vec<ResolvedWord>, Vec<ResolvedRedirect>);
+
+fn start_command(
+    evaluator: &mut Evaluator<'_>,
+    command: CommandParts,
+    from: std::ops::Range<usize>,
+    scope: &mut Scope,
+) {
+    let (mut words, redirects) = command;
+    // `if exist x command`, `for %i in (…) do command`.
+    let first = words
+        .first()
+        .map(|word| word.text.to_ascii_lowercase())
+        .unwrap_or_default();
+    match first.as_str() {
+        "for" => {
+            if let Some(at) = words
+                .iter()
+                .position(|word| word.text.eq_ignore_ascii_case("do"))
+            {
+                words.drain(..=at);
+            }
+        }
+        "if" => {
+            let mut skipped = 1;
+            if words
+                .get(skipped)
+                .is_some_and(|word| word.text.eq_ignore_ascii_case("not"))
+            {
+                skipped += 1;
+            }
+            skipped += if words
+                .get(skipped)
+                .is_some_and(|word| word.text.eq_ignore_ascii_case("exist"))
+            {
+                2
+            } else {
+                1
+            };
+            words.drain(..skipped.min(words.len()));
+        }
+        "call" | "@echo" => {
+            words.remove(0);
+        }
+        _ => {}
+    }
+    let Some(first) = words.first() else {
+        return;
+    };
+    let name = program_name(first.text.trim_start_matches('@'));
+    let lower = name.to_ascii_lowercase();
+    let flags: Vec<String> = words
+        .iter()
+        .skip(1)
+        .filter(|word| word.text.starts_with('/'))
+        .map(|word| word.text.to_ascii_lowercase())
+        .collect();
+    let operands = || {
+        words
+            .iter()
+            .skip(1)
+            .filter(|word| {
+                !(word.text.starts_with('/') && word.text.len() <= 3 && !word.text.ends_with('/'))
+            })
+            .cloned()
+    };
+    let mut started = Invocation {
+        redirects,
+        input_from: from.clone(),
+        ..Invocation::in_scope(scope)
+    };
+    let mut emit =
+        |evaluator: &mut Evaluator<'_>, program: &[&str], operands: Vec<ResolvedWord>| {
+            let mut words: Vec<ResolvedWord> = program
+                .iter()
+                .map(|word| ResolvedWord::new(*word))
+                .collect();
+            words.extend(operands);
+            started.name = program
+                .first()
+                .map_or_else(String::new, |name| (*name).to_owned());
+            started.words = words;
+            evaluator.emit(started.clone());
+        };
+    let is_recursive = flags.iter().any(|flag| flag.starts_with("/s"));
+    match lower.as_str() {
+        "rd" | "rmdir" | "del" | "erase" => {
+            let program: &[&str] = if is_recursive {
+                &["rm", "-rf"]
+            } else {
+                &["rm", "-f"]
+            };
+            emit(evaluator, program, operands().collect());
+        }
+        "type" => emit(evaluator, &["cat"], operands().collect()),
+        "copy" | "xcopy" | "robocopy" => emit(evaluator, &["cp"], operands().collect()),
+        "move" | "ren" | "rename" => emit(evaluator, &["mv"], operands().collect()),
+        "format" | "diskpart" | "cipher" => emit(evaluator, &["mkfs"], operands().collect()),
+        "set" if words.len() == 1 => emit(evaluator, &["printenv"], Vec::new()),
+        "cd" | "chdir" | "pushd" => {
+            let target = operands().next().map(|word| word.text).unwrap_or_default();
+            scope.cwd = crate::paths::normalize(scope.cwd.as_deref(), &target);
+        }
+        _ => {
+            let input = StageInput { text: None, from };
+            let started = Invocation {
+                name: String::new(),
+                words: Vec::new(),
+                ..started
+            };
+            evaluator.start(words, started, &mut scope.clone(), &input);
+        }
+    }
+}

@@ -1,0 +1,1244 @@
+//! Programs that start other programs: what they start is opened.
+
+use std::rc::Rc;
+
+use super::code;
+use super::evaluate::{Evaluator, Scope, StageInput};
+use super::invocation::{Invocation, InvocationPlace, ResolvedWord, UNKNOWN};
+use super::{powershell, windows_cmd};
+use crate::paths::normalize;
+
+/// A program whose arguments, after its own options, are a command line.
+struct Prefix {
+    name: &'static str,
+    /// A word that must follow, such as `run`; empty for none.
+    subcommand: &'static str,
+    /// Options that take the next word.
+    values: &'static [&'static str],
+    /// Operands before the command.
+    operands: usize,
+}
+
+const fn prefix(
+    name: &'static str,
+    subcommand: &'static str,
+    values: &'static [&'static str],
+    operands: usize,
+) -> Prefix {
+    Prefix {
+        name,
+        subcommand,
+        values,
+        operands,
+    }
+}
+
+const SUDO_VALUES: &[&str] = &[
+    "-u",
+    "-g",
+    "-h",
+    "-p",
+    "-C",
+    "-r",
+    "-t",
+    "-T",
+    "-U",
+    "-D",
+    "-R",
+    "--user",
+    "--group",
+    "--host",
+    "--prompt",
+    "--chdir",
+    "--chroot",
+    "--role",
+    "--type",
+    "--close-from",
+    "--command-timeout",
+];
+
+static PREFIXES: &[Prefix] = &[
+    prefix("sudo", "", SUDO_VALUES, 0),
+    prefix("doas", "", &["-u", "-C"], 0),
+    prefix(
+        "run0",
+        "",
+        &[
+            "-u",
+            "--user",
+            "-g",
+            "--group",
+            "--unit",
+            "--property",
+            "--chdir",
+            "-D",
+        ],
+        0,
+    ),
+    prefix("pkexec", "", &["--user"], 0),
+    prefix("gosu", "", &[], 1),
+    prefix("su-exec", "", &[], 1),
+    prefix("runuser", "", &["-u", "-g", "-G"], 0),
+    prefix("nice", "", &["-n", "--adjustment"], 0),
+    prefix(
+        "ionice",
+        "",
+        &["-c", "-n", "-p", "--class", "--classdata"],
+        0,
+    ),
+    prefix("chrt", "", &[], 1),
+    prefix("taskset", "", &[], 1),
+    prefix("nohup", "", &[], 0),
+    prefix("setsid", "", &[], 0),
+    prefix("timeout", "", &["-s", "-k", "--signal", "--kill-after"], 1),
+    prefix("gtimeout", "", &["-s", "-k", "--signal", "--kill-after"], 1),
+    prefix("time", "", &["-f", "-o", "--format", "--output"], 0),
+    prefix("gtime", "", &["-f", "-o", "--format", "--output"], 0),
+    prefix("stdbuf", "", &["-i", "-o", "-e"], 0),
+    prefix("unbuffer", "", &[], 0),
+    prefix("caffeinate", "", &["-t", "-w"], 0),
+    prefix("builtin", "", &[], 0),
+    prefix("noglob", "", &[], 0),
+    prefix("nocorrect", "", &[], 0),
+    prefix("exec", "", &["-a"], 0),
+    prefix("strace", "", &["-o", "-e", "-s", "-p", "-u", "-E"], 0),
+    prefix("ltrace", "", &["-o", "-e", "-s", "-p", "-u"], 0),
+    prefix("valgrind", "", &[], 0),
+    prefix("xvfb-run", "", &["-s", "-n", "-e", "-f", "-p", "-w"], 0),
+    prefix("dbus-run-session", "", &[], 0),
+    prefix(
+        "systemd-run",
+        "",
+        &[
+            "-u",
+            "--unit",
+            "-p",
+            "--property",
+            "-E",
+            "--setenv",
+            "--slice",
+            "--uid",
+            "--gid",
+        ],
+        0,
+    ),
+    prefix("systemd-inhibit", "", &[], 0),
+    prefix("proxychains", "", &["-f"], 0),
+    prefix("proxychains4", "", &["-f"], 0),
+    prefix("torsocks", "", &[], 0),
+    prefix("rlwrap", "", &[], 0),
+    prefix("fakeroot", "", &[], 0),
+    prefix("eatmydata", "", &[], 0),
+    prefix("firejail", "", &[], 0),
+    prefix("chronic", "", &[], 0),
+    prefix("ts", "", &[], 0),
+    prefix("retry", "", &["-t", "-d"], 0),
+    prefix("busybox", "", &[], 0),
+    prefix("toybox", "", &[], 0),
+    prefix("setarch", "", &[], 1),
+    prefix("linux32", "", &[], 0),
+    prefix("linux64", "", &[], 0),
+    prefix("prlimit", "", &[], 0),
+    prefix("cpulimit", "", &["-l"], 0),
+    prefix("arch", "", &[], 0),
+    prefix("poetry", "run", &[], 0),
+    prefix(
+        "uv",
+        "run",
+        &[
+            "--with",
+            "--python",
+            "-p",
+            "--project",
+            "--extra",
+            "--group",
+            "--env-file",
+        ],
+        0,
+    ),
+    prefix("pipenv", "run", &[], 0),
+    prefix("pdm", "run", &[], 0),
+    prefix("rye", "run", &[], 0),
+    prefix("hatch", "run", &[], 0),
+    prefix("pipx", "run", &["--spec"], 0),
+    prefix("bundle", "exec", &[], 0),
+    prefix("npx", "", &["-p", "--package", "-w", "--workspace"], 0),
+    prefix("bunx", "", &[], 0),
+    prefix("pnpx", "", &[], 0),
+    prefix("uvx", "", &["--from", "--with", "-p", "--python"], 0),
+    prefix("npm", "exec", &["-p", "--package", "-w", "--workspace"], 0),
+    prefix("pnpm", "exec", &[], 0),
+    prefix("pnpm", "dlx", &["--package"], 0),
+    prefix("yarn", "exec", &[], 0),
+    prefix("yarn", "dlx", &["-p", "--package"], 0),
+    prefix("conda", "run", &["-n", "--name", "-p", "--prefix"], 0),
+    prefix("mamba", "run", &["-n", "--name", "-p", "--prefix"], 0),
+    prefix("rbenv", "exec", &[], 0),
+    prefix("pyenv", "exec", &[], 0),
+    prefix("asdf", "exec", &[], 0),
+    prefix("volta", "run", &["--node", "--npm"], 0),
+    prefix("direnv", "exec", &[], 1),
+    prefix("doppler", "run", &["-p", "-c", "--project", "--config"], 0),
+    prefix("op", "run", &["--env-file"], 0),
+    prefix("aws-vault", "exec", &[], 1),
+    prefix("dotenvx", "run", &["-f"], 0),
+    prefix("dotenv", "", &["-e", "-f"], 0),
+    prefix("git", "bisect run", &[], 0),
+    prefix(
+        "wsl",
+        "",
+        &["-d", "-u", "--distribution", "--user", "--cd"],
+        0,
+    ),
+    prefix("start", "", &[], 0),
+];
+
+pub(crate) const SHELLS: [&str; 13] = [
+    "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash",
+    "elvish",
+];
+
+/// The index of the first word that is neither an option nor an option's value.
+pub(crate) fn first_operand(words: &[ResolvedWord], start: usize, values: &[&str]) -> usize {
+    let mut index = start;
+    while let Some(word) = words.get(index) {
+        let text = word.text.as_str();
+        if text == "--" {
+            return index + 1;
+        }
+        if !text.starts_with('-') || text == "-" {
+            return index;
+        }
+        index += 1;
+        if text.contains('=') {
+            continue;
+        }
+        let takes_value = if text.starts_with("--") || values.contains(&text) {
+            values.contains(&text)
+        } else {
+            // The last letter of a cluster may take a value; one before it has it attached.
+            let mut letters = text.char_indices().skip(1).peekable();
+            let mut takes = false;
+            while let Some((_, letter)) = letters.next() {
+                if values.contains(&format!("-{letter}").as_str()) {
+                    takes = letters.peek().is_none();
+                    break;
+                }
+            }
+            takes
+        };
+        index += usize::from(takes_value);
+    }
+    index
+}
+
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && !name.starts_with(|first: char| first.is_ascii_digit())
+    })
+}
+
+impl Evaluator<'_> {
+    /// Notes a program, and opens it if it starts others.
+    pub(super) fn start_program(
+        &mut self,
+        started: Invocation,
+        scope: &mut Scope,
+        input: &StageInput,
+    ) {
+        if self.run_builtin(&started, scope, input) {
+            return;
+        }
+        let name = started.name.clone();
+        if let Some(prefix) = find_prefix(&started) {
+            return self.open_prefix(prefix, started, scope, input);
+        }
+        match name.as_str() {
+            "env" => self.open_env(started, scope, input),
+            "command" if !started.has_option("vV", &[]) => {
+                let rest = started
+                    .arguments()
+                    .iter()
+                    .skip_while(|word| word.text.starts_with('-'));
+                let rest = rest.cloned().collect();
+                self.start_inner(rest, started, scope, input, None);
+            }
+            "xargs" | "gxargs" => self.open_xargs(started, scope, input),
+            "parallel" => self.open_parallel(started, scope, input),
+            "find" | "gfind" | "bfs" => self.open_find(started, scope, input),
+            "fd" | "fdfind" => self.open_fd(started, scope, input),
+            "ssh" | "autossh" | "mosh" => self.open_ssh(started, scope, input),
+            "su" | "runuser" | "script" | "sg" | "flock" => {
+                self.open_option_script(started, scope, input);
+            }
+            "watch" | "hyperfine" | "entr" | "tmux" | "screen" | "nodemon" | "nix-shell"
+            | "nix" | "vagrant" | "devcontainer" => {
+                self.open_text_arguments(started, scope, input);
+            }
+            "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" | "lxc"
+            | "incus" => {
+                self.open_container(started, scope, input);
+            }
+            "chroot" | "unshare" | "nsenter" | "bwrap" | "proot" => {
+                let at = first_operand(&started.words, 1, &["-t", "--target", "-w", "-b"]);
+                let at = at + usize::from(name == "chroot");
+                let rest = started.words.get(at..).unwrap_or_default().to_vec();
+                self.emit(started.clone());
+                let mut child = scope.clone();
+                if name == "chroot" {
+                    child.place = InvocationPlace::Container;
+                }
+                self.start_inner(rest, started, &mut child, input, Some(&name));
+            }
+            "trap" => {
+                if let Some(script) = started.operands().next().map(|word| word.text.clone())
+                    && !matches!(script.as_str(), "" | "-")
+                {
+                    self.run_child_text(&script, scope, input);
+                }
+                self.emit(started);
+            }
+            "source" | "." => {
+                let text = started.operands().next().and_then(|word| {
+                    let source = word.sources.last()?;
+                    super::output::known_output(&self.invocations, source.clone())
+                });
+                let text = text.or_else(|| {
+                    let file = started.operands().next()?.text.clone();
+                    self.written_text(scope, &file)
+                });
+                self.emit(started);
+                if let Some(text) = text {
+                    self.run_text(&text, scope, input);
+                }
+            }
+            "at" | "batch" => {
+                self.emit(started);
+                if let Some(text) = input.text.clone() {
+                    self.run_child_text(&text, scope, &StageInput::default());
+                }
+            }
+            "make" | "gmake" => {
+                let text = started
+                    .words
+                    .windows(2)
+                    .find_map(|pair| match pair {
+                        [option, file] if option.text == "-f" => Some(file.clone()),
+                        _ => None,
+                    })
+                    .and_then(|file| match (file.text.as_str(), file.sources.last()) {
+                        ("-", _) => input.text.as_deref().map(str::to_owned),
+                        (_, Some(source)) => {
+                            super::output::known_output(&self.invocations, source.clone())
+                        }
+                        (path, None) => self.written_text(scope, path),
+                    });
+                self.emit(started);
+                if let Some(text) = text {
+                    let recipes: Vec<&str> = text
+                        .lines()
+                        .filter_map(|line| line.strip_prefix('\t'))
+                        .collect();
+                    self.run_child_text(&recipes.join("\n"), scope, &StageInput::default());
+                }
+            }
+            "crontab" => {
+                self.emit(started);
+                // Five fields, then a command.
+                for line in input
+                    .text
+                    .clone()
+                    .as_deref()
+                    .unwrap_or_default()
+                    .lines()
+                    .take(64)
+                {
+                    let command: Vec<&str> = line.split_whitespace().skip(5).collect();
+                    self.run_child_text(&command.join(" "), scope, &StageInput::default());
+                }
+            }
+            "git" => self.open_git(started, scope, input),
+            "powershell" | "pwsh" => self.open_powershell(started, scope),
+            "cmd" => self.open_cmd(started, scope),
+            _ if SHELLS.contains(&name.as_str()) => self.open_shell(started, scope, input),
+            _ => {
+                let mut started = started;
+                let program = started.words.first().map(|word| word.text.clone());
+                let script = program
+                    .filter(|program| program.contains('/'))
+                    .and_then(|program| self.written_text(scope, &program));
+                if let Some(script) = script {
+                    self.emit(started);
+                    let mut child = scope.clone();
+                    return self.run_text(&script, &mut child, input);
+                }
+                if started.input_text.is_none() && !self.written.is_empty() {
+                    let texts: Vec<String> = started.texts().map(str::to_owned).collect();
+                    started.input_text = texts.iter().find_map(|text| {
+                        self.written_text(scope, text.trim_start_matches(".read "))
+                    });
+                }
+                code::start_interpreter(self, started, scope, input);
+            }
+        }
+    }
+
+    /// Starts the words as a command of their own.
+    fn start_inner(
+        &mut self,
+        words: Vec<ResolvedWord>,
+        outer: Invocation,
+        scope: &mut Scope,
+        input: &StageInput,
+        via: Option<&str>,
+    ) {
+        if words.is_empty() {
+            return;
+        }
+        if scope.via.len() > 24 {
+            self.is_incomplete = true;
+            return;
+        }
+        let mut inner = Invocation {
+            words: Vec::new(),
+            name: String::new(),
+            code: None,
+            ..outer
+        };
+        inner.place = scope.place;
+        inner.cwd.clone_from(&scope.cwd);
+        let Some(via) = via else {
+            return self.start(words, inner, scope, input);
+        };
+        inner.via.push(via.to_owned());
+        scope.via.push(via.to_owned());
+        self.start(words, inner, scope, input);
+        scope.via.pop();
+    }
+
+    fn open_prefix(
+        &mut self,
+        prefix: &Prefix,
+        mut started: Invocation,
+        scope: &mut Scope,
+        input: &StageInput,
+    ) {
+        let skipped = 1 + prefix.subcommand.split_whitespace().count();
+        let is_shell = prefix.name == "sudo" && started.has_option("is", &["--login", "--shell"]);
+        let mut at = first_operand(&started.words, skipped, prefix.values);
+        at += prefix.operands;
+        while let Some(word) = started.words.get(at) {
+            if !is_assignment(&word.text) {
+                break;
+            }
+            if let Some((name, value)) = word.text.split_once('=') {
+                started
+                    .variables
+                    .push((name.to_owned(), ResolvedWord::new(value)));
+            }
+            at += 1;
+        }
+        let mut rest = started.words.get(at..).unwrap_or_default().to_vec();
+        if rest.first().is_some_and(|word| word.text == "--") {
+            rest.remove(0);
+        }
+        if prefix.name == "runuser" && rest.is_empty() {
+            return self.open_option_script(started, scope, input);
+        }
+        if rest.is_empty() {
+            if is_shell {
+                started.via.push("sudo".to_owned());
+                let words = vec![ResolvedWord::new("sh")];
+                return self.start_inner(words, started, scope, input, None);
+            }
+            return self.emit(started);
+        }
+        // npx takes a version: `rimraf@5`.
+        if matches!(
+            prefix.name,
+            "npx" | "bunx" | "pnpx" | "uvx" | "npm" | "pnpm" | "yarn" | "pipx"
+        ) && let Some(first) = rest.first_mut()
+            && let Some(at) = first.text.rfind('@').filter(|at| *at > 0)
+            && !first.text.contains("://")
+        {
+            first.text.truncate(at);
+        }
+        if matches!(prefix.name, "npx" | "uvx" | "bunx" | "pnpx" | "pipx") {
+            // The guards look at the package itself.
+            self.emit(Invocation {
+                input_text: None,
+                ..started.clone()
+            });
+            if let Some(at) = started
+                .words
+                .iter()
+                .position(|word| word.text == "-c" || word.text == "--call")
+                && let Some(script) = started.words.get(at + 1)
+            {
+                return self.run_child_text(&script.text.clone(), scope, input);
+            }
+        }
+        let mut child = scope.clone();
+        if prefix.name == "sudo"
+            && let Some(at) = started
+                .words
+                .iter()
+                .position(|word| matches!(word.text.as_str(), "-D" | "--chdir"))
+            && let Some(folder) = started.words.get(at + 1)
+        {
+            child.cwd = normalize(scope.cwd.as_deref(), &folder.text);
+        }
+        self.start_inner(rest, started, &mut child, input, Some(prefix.name));
+        scope.cwd = if prefix.name == "builtin" {
+            child.cwd
+        } else {
+            scope.cwd.take()
+        };
+    }
+
+    fn open_env(&mut self, mut started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let mut index = 1;
+        let mut child = scope.clone();
+        while let Some(word) = started.words.get(index) {
+            let text = word.text.as_str();
+            match text {
+                "-" | "-i" | "--ignore-environment" | "-0" | "-v" | "--null" => index += 1,
+                "-u" | "--unset" => index += 2,
+                "-C" | "--chdir" => {
+                    let folder = started.words.get(index + 1);
+                    child.cwd =
+                        folder.and_then(|folder| normalize(scope.cwd.as_deref(), &folder.text));
+                    index += 2;
+                }
+                "-S" | "--split-string" => {
+                    let texts = started
+                        .words
+                        .iter()
+                        .skip(index + 1)
+                        .map(|word| word.text.as_str());
+                    let script = texts.collect::<Vec<_>>().join(" ");
+                    return self.run_child_text(&script, &child, input);
+                }
+                _ if text.starts_with("-S") || text.starts_with("-vS") => {
+                    let attached = text.split_once('S').map_or("", |(_, rest)| rest);
+                    let texts = started
+                        .words
+                        .iter()
+                        .skip(index + 1)
+                        .map(|word| word.text.as_str());
+                    let script = std::iter::once(attached)
+                        .chain(texts)
+                        .collect::<Vec<_>>()
+                        .join(" ");
+                    return self.run_child_text(&script, &child, input);
+                }
+                _ if text.starts_with("--split-string=") => {
+                    let script = text.trim_start_matches("--split-string=").to_owned();
+                    return self.run_child_text(&script, &child, input);
+                }
+                "--" => {
+                    index += 1;
+                    break;
+                }
+                _ if text.starts_with('-') => index += 1,
+                _ if is_assignment(text) => {
+                    if let Some((name, value)) = text.split_once('=') {
+                        let value = ResolvedWord::new(value);
+                        started.variables.push((name.to_owned(), value));
+                    }
+                    index += 1;
+                }
+                _ => break,
+            }
+        }
+        let rest = started.words.get(index..).unwrap_or_default().to_vec();
+        if rest.is_empty() {
+            return self.emit(started);
+        }
+        self.start_inner(rest, started, &mut child, input, Some("env"));
+    }
+
+    fn open_xargs(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        const VALUES: &[&str] = &[
+            "-a",
+            "-d",
+            "-E",
+            "-I",
+            "-L",
+            "-n",
+            "-P",
+            "-s",
+            "-J",
+            "-R",
+            "-S",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+            "--max-procs",
+            "--max-lines",
+            "--max-chars",
+            "--replace",
+        ];
+        let at = first_operand(&started.words, 1, VALUES);
+        let options = started.words.get(1..at).unwrap_or_default();
+        let mut replaced = None;
+        for (index, word) in options.iter().enumerate() {
+            let attached = word
+                .text
+                .strip_prefix("-I")
+                .or_else(|| word.text.strip_prefix("--replace="))
+                .filter(|rest| !rest.is_empty());
+            if let Some(attached) = attached {
+                replaced = Some(attached.to_owned());
+            } else if word.text == "-I" || word.text == "-J" {
+                replaced = options.get(index + 1).map(|word| word.text.clone());
+            } else if matches!(word.text.as_str(), "-i" | "--replace") {
+                replaced = Some("{}".to_owned());
+            }
+        }
+        let mut words = started.words.get(at..).unwrap_or_default().to_vec();
+        if words.is_empty() {
+            return self.emit(started);
+        }
+        let fed = self.fed_words(input);
+        words = insert_fed(words, &fed, replaced.as_deref());
+        self.start_inner(words, started, scope, input, Some("xargs"));
+    }
+
+    /// Words that come from the input of a command.
+    fn fed_words(&self, input: &StageInput) -> Vec<ResolvedWord> {
+        let sources = vec![input.from.clone()];
+        if let Some(text) = &input.text {
+            return text
+                .split_whitespace()
+                .take(64)
+                .map(|word| ResolvedWord {
+                    text: word.to_owned(),
+                    sources: sources.clone(),
+                    is_pattern: false,
+                })
+                .collect();
+        }
+        let folders = self.listed_folders(&input.from);
+        let texts: Vec<String> = if folders.is_empty() {
+            vec![UNKNOWN.to_string()]
+        } else {
+            folders
+                .iter()
+                .map(|folder| format!("{}/{UNKNOWN}", folder.trim_end_matches('/')))
+                .collect()
+        };
+        let word = |text| ResolvedWord {
+            text,
+            sources: sources.clone(),
+            is_pattern: false,
+        };
+        texts.into_iter().map(word).collect()
+    }
+
+    fn open_parallel(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        const VALUES: &[&str] = &[
+            "-j", "-I", "-a", "-S", "--jobs", "--colsep", "-C", "--joblog", "-N", "-n", "-P",
+        ];
+        let at = first_operand(&started.words, 1, VALUES);
+        let words = started.words.get(at..).unwrap_or_default();
+        let split = words.iter().position(|word| word.text.starts_with(":::"));
+        let (words, values) = match split {
+            Some(split) => words.split_at(split),
+            None => (words, &[][..]),
+        };
+        let fed = if split.is_some() {
+            values
+                .iter()
+                .filter(|word| !word.text.starts_with(":::"))
+                .cloned()
+                .collect()
+        } else {
+            self.fed_words(input)
+        };
+        let texts: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        if texts.is_empty() {
+            // Every value is a command.
+            for word in fed.iter().take(16) {
+                self.run_child_text(&word.text, scope, &StageInput::default());
+            }
+            return self.emit(started);
+        }
+        let script = texts.join(" ");
+        if script.contains([' ', ';', '|', '&']) && words.len() == 1 {
+            for value in fed.iter().take(16) {
+                let text = if script.contains("{}") {
+                    script.replace("{}", &value.text)
+                } else {
+                    format!("{script} {}", value.text)
+                };
+                self.run_child_text(&text, scope, &StageInput::default());
+            }
+            return;
+        }
+        let words = insert_fed(words.to_vec(), &fed, Some("{}"));
+        self.start_inner(words, started, scope, input, Some("parallel"));
+    }
+
+    fn open_find(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let texts: Vec<String> = started.texts().map(str::to_owned).collect();
+        let roots: Vec<&String> = texts
+            .iter()
+            .skip_while(|text| matches!(text.as_str(), "-H" | "-L" | "-P"))
+            .take_while(|text| !text.starts_with(['-', '(', '!']))
+            .collect();
+        let roots: Vec<String> = if roots.is_empty() {
+            vec![".".to_owned()]
+        } else {
+            roots.into_iter().cloned().collect()
+        };
+        let is_filtered = texts.iter().any(|text| {
+            matches!(
+                text.as_str(),
+                "-name"
+                    | "-iname"
+                    | "-path"
+                    | "-ipath"
+                    | "-regex"
+                    | "-mtime"
+                    | "-mmin"
+                    | "-newer"
+                    | "-size"
+                    | "-empty"
+                    | "-user"
+                    | "-perm"
+                    | "-maxdepth"
+                    | "-wholename"
+                    | "-atime"
+                    | "-ctime"
+                    | "-cmin"
+                    | "-amin"
+            )
+        });
+        let found: Vec<ResolvedWord> = roots
+            .iter()
+            .map(|root| {
+                let folder = root.trim_end_matches('/');
+                let mut word = ResolvedWord::new(if is_filtered {
+                    format!("{folder}/{UNKNOWN}")
+                } else if folder.is_empty() {
+                    "/".to_owned()
+                } else {
+                    folder.to_owned()
+                });
+                // Everything below the folder, or the folder itself.
+                if folder == "." && !is_filtered {
+                    "./*".clone_into(&mut word.text);
+                    word.is_pattern = true;
+                }
+                word
+            })
+            .collect();
+        self.emit(started.clone());
+        if texts.iter().any(|text| text == "-delete") {
+            let mut words = vec![ResolvedWord::new("rm"), ResolvedWord::new("-r")];
+            words.extend(found.iter().cloned());
+            self.start_inner(words, started.clone(), scope, input, Some("find"));
+        }
+        let mut index = 0;
+        while let Some(text) = texts.get(index) {
+            index += 1;
+            if !matches!(text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir") {
+                continue;
+            }
+            let words: Vec<ResolvedWord> = started
+                .arguments()
+                .iter()
+                .skip(index)
+                .take_while(|word| !matches!(word.text.as_str(), ";" | "+"))
+                .cloned()
+                .collect();
+            index += words.len();
+            let words = insert_fed(words, &found, Some("{}"));
+            self.start_inner(
+                words,
+                started.clone(),
+                scope,
+                &StageInput::default(),
+                Some("find"),
+            );
+        }
+    }
+
+    fn open_fd(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let exec = started
+            .words
+            .iter()
+            .position(|word| matches!(word.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
+        self.emit(started.clone());
+        let Some(at) = exec else {
+            return;
+        };
+        let before = started.words.get(1..at).unwrap_or_default();
+        let root = before
+            .iter()
+            .filter(|word| !word.text.starts_with('-'))
+            .nth(1)
+            .map_or(".", |word| word.text.trim_end_matches('/'));
+        let found = [ResolvedWord::new(format!("{root}/{UNKNOWN}"))];
+        let words = started.words.get(at + 1..).unwrap_or_default().to_vec();
+        let words = insert_fed(words, &found, Some("{}"));
+        self.start_inner(words, started, scope, input, Some("fd"));
+    }
+
+    fn open_ssh(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        const VALUES: &[&str] = &[
+            "-b", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o",
+            "-p", "-Q", "-R", "-S", "-W", "-w", "-B",
+        ];
+        let at = first_operand(&started.words, 1, VALUES);
+        self.emit(started.clone());
+        let mut child = remote_scope(scope, InvocationPlace::Remote);
+        child.via.push("ssh".to_owned());
+        let rest = started.words.get(at + 1..).unwrap_or_default();
+        // Options may also follow the host.
+        let from = first_operand(rest, 0, VALUES);
+        let texts: Vec<&str> = rest
+            .iter()
+            .skip(from)
+            .map(|word| word.text.as_str())
+            .collect();
+        if texts.is_empty() {
+            if let Some(text) = input.text.clone() {
+                self.run_text(&text, &mut child, &StageInput::default());
+            }
+            return;
+        }
+        let script = texts.join(" ");
+        self.run_text(&script, &mut child, input);
+    }
+
+    /// Programs whose option `-c` takes a script.
+    fn open_option_script(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let name = started.name.clone();
+        let script = option_value(&started.words, 'c', &["--command", "--session-command"]);
+        self.emit(started.clone());
+        let mut child = scope.clone();
+        child.via.push(name.clone());
+        if let Some(script) = script {
+            return self.run_text(&script, &mut child, input);
+        }
+        match name.as_str() {
+            "flock" => {
+                let at = first_operand(&started.words, 1, &["-w", "-E", "--wait", "--timeout"]);
+                let rest = started.words.get(at + 1..).unwrap_or_default().to_vec();
+                if rest.first().is_some_and(|word| word.text == "-c") {
+                    if let Some(script) = rest.get(1) {
+                        self.run_text(&script.text.clone(), &mut child, input);
+                    }
+                    return;
+                }
+                self.start_inner(rest, started, scope, input, Some("flock"));
+            }
+            "su" => {
+                if let Some(text) = input.text.clone() {
+                    self.run_text(&text, &mut child, &StageInput::default());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Programs whose arguments are one or several scripts.
+    fn open_text_arguments(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let name = started.name.clone();
+        self.emit(started.clone());
+        let mut child = scope.clone();
+        child.via.push(name.clone());
+        match name.as_str() {
+            "watch" | "entr" => {
+                let at = first_operand(&started.words, 1, &["-n", "--interval"]);
+                let texts: Vec<&str> = started
+                    .words
+                    .iter()
+                    .skip(at)
+                    .map(|word| word.text.as_str())
+                    .collect();
+                self.run_text(&texts.join(" "), &mut child, input);
+            }
+            "nix-shell" | "nodemon" | "vagrant" | "devcontainer" | "nix" => {
+                let named = option_value(&started.words, 'c', &["--run", "--command", "--exec"])
+                    .or_else(|| option_value(&started.words, 'x', &[]));
+                if let Some(script) = named {
+                    self.run_text(&script, &mut child, input);
+                }
+            }
+            _ => {
+                // Arguments that look like commands.
+                let scripts: Vec<String> = started
+                    .arguments()
+                    .iter()
+                    .filter(|word| word.text.contains(' '))
+                    .map(|word| word.text.clone())
+                    .collect();
+                for script in scripts.iter().take(16) {
+                    self.run_text(script, &mut child.clone(), input);
+                }
+            }
+        }
+    }
+
+    fn open_container(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        const VALUES: &[&str] = &[
+            "-v",
+            "--volume",
+            "-e",
+            "--env",
+            "-w",
+            "--workdir",
+            "-p",
+            "--publish",
+            "--name",
+            "-u",
+            "--user",
+            "--entrypoint",
+            "--network",
+            "--net",
+            "--mount",
+            "-l",
+            "--label",
+            "--env-file",
+            "-m",
+            "--memory",
+            "--cpus",
+            "--platform",
+            "--gpus",
+            "--add-host",
+            "--hostname",
+            "-h",
+            "--cap-add",
+            "--cap-drop",
+            "--security-opt",
+            "--restart",
+            "--device",
+            "--tmpfs",
+            "--shm-size",
+            "--ulimit",
+            "--pull",
+            "--ip",
+            "--link",
+            "--log-driver",
+            "--log-opt",
+            "--dns",
+            "--expose",
+            "--group-add",
+            "--ipc",
+            "--pid",
+            "--cidfile",
+            "--annotation",
+            "--stop-signal",
+            "--stop-timeout",
+            "--sysctl",
+            "--userns",
+            "--uts",
+            "--volumes-from",
+            "--runtime",
+            "--detach-keys",
+            "-f",
+            "--file",
+            "--profile",
+            "--project-name",
+            "--project-directory",
+            "-n",
+            "--namespace",
+            "--context",
+            "-c",
+            "--container",
+            "--kubeconfig",
+            "--index",
+            "--host",
+            "-H",
+        ];
+        let words = &started.words;
+        let mut at = first_operand(words, 1, VALUES);
+        let mut verb = words.get(at).map_or("", |word| word.text.as_str());
+        if verb == "compose" || verb == "container" {
+            at = first_operand(words, at + 1, VALUES);
+            verb = words.get(at).map_or("", |word| word.text.as_str());
+        }
+        let is_run = verb == "run";
+        if !is_run && verb != "exec" {
+            return self.emit(started);
+        }
+        let target = first_operand(words, at + 1, VALUES);
+        let entry = words
+            .iter()
+            .position(|word| word.text == "--entrypoint")
+            .and_then(|at| words.get(at + 1).cloned())
+            .or_else(|| {
+                words.iter().find_map(|word| {
+                    word.text
+                        .strip_prefix("--entrypoint=")
+                        .map(ResolvedWord::new)
+                })
+            });
+        let mut rest = words.get(target + 1..).unwrap_or_default().to_vec();
+        // kubectl: `exec pod -c name -- command`.
+        if let Some(dashes) = rest.iter().position(|word| word.text == "--") {
+            let before_is_options = rest
+                .iter()
+                .take(dashes)
+                .all(|word| !word.text.contains(' '));
+            if before_is_options
+                && matches!(started.name.as_str(), "kubectl" | "oc" | "lxc" | "incus")
+            {
+                rest.drain(..=dashes);
+            }
+        }
+        if is_run && let Some(entry) = entry {
+            rest.insert(0, entry);
+        }
+        self.emit(started.clone());
+        let mut child = remote_scope(scope, InvocationPlace::Container);
+        let via = started.name.clone();
+        self.start_inner(rest, started, &mut child, input, Some(&via));
+    }
+
+    fn open_git(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let words: Vec<String> = started.texts().map(str::to_owned).collect();
+        let mut scripts = Vec::new();
+        for (index, word) in words.iter().enumerate() {
+            let next = words.get(index + 1);
+            match word.as_str() {
+                "-c" => {
+                    // An alias that runs a shell, or a program setting.
+                    if let Some((key, value)) = next.and_then(|next| next.split_once('=')) {
+                        let key = key.to_ascii_lowercase();
+                        if key.starts_with("alias.") {
+                            scripts.extend(value.strip_prefix('!').map(str::to_owned));
+                        } else if matches!(
+                            key.as_str(),
+                            "core.pager"
+                                | "core.editor"
+                                | "core.sshcommand"
+                                | "core.fsmonitor"
+                                | "sequence.editor"
+                        ) {
+                            scripts.push(value.to_owned());
+                        }
+                    }
+                }
+                "foreach" if words.first().is_some_and(|first| first == "submodule") => {
+                    let rest: Vec<&str> = words
+                        .iter()
+                        .skip(index + 1)
+                        .filter(|word| *word != "--recursive")
+                        .map(String::as_str)
+                        .collect();
+                    scripts.push(rest.join(" "));
+                }
+                "-x" | "--exec" if words.first().is_some_and(|first| first == "rebase") => {
+                    scripts.extend(next.cloned());
+                }
+                _ => {
+                    if let Some(script) = word.strip_prefix("--exec=")
+                        && words.first().is_some_and(|first| first == "rebase")
+                    {
+                        scripts.push(script.to_owned());
+                    }
+                }
+            }
+        }
+        self.emit(started);
+        for script in scripts.iter().take(16) {
+            let mut child = scope.clone();
+            child.via.push("git".to_owned());
+            self.run_text(script, &mut child, input);
+        }
+    }
+
+    fn open_shell(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let words = &started.words;
+        let mut script = None;
+        let mut parameters = 0;
+        let mut reads_input = true;
+        let mut index = 1;
+        while let Some(word) = words.get(index) {
+            let text = word.text.as_str();
+            index += 1;
+            if matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") {
+                index += 1;
+                continue;
+            }
+            if text == "--command"
+                || (text.starts_with('-') && !text.starts_with("--") && text.contains('c'))
+            {
+                // The script follows the remaining options.
+                while words.get(index).is_some_and(|next| {
+                    next.text.starts_with('-') && next.text.len() > 1 && !next.text.contains(' ')
+                }) {
+                    index += 1;
+                }
+                script = words.get(index).cloned();
+                parameters = index + 1;
+                reads_input = false;
+                break;
+            }
+            if text == "-s" || text == "-" {
+                continue;
+            }
+            if !text.starts_with('-') {
+                // A file; `/dev/stdin` and `<(…)` are not.
+                reads_input = matches!(text, "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
+                if let Some(text) = self.written_text(scope, text) {
+                    script = Some(ResolvedWord::new(text));
+                } else if let Some(source) = word.sources.last() {
+                    script = super::output::known_output(&self.invocations, source.clone())
+                        .map(ResolvedWord::new);
+                }
+                break;
+            }
+        }
+        let mut child = scope.clone();
+        let arguments = words.get(parameters..).unwrap_or_default().to_vec();
+        child.via.push(started.name.clone());
+        let mut noted = started;
+        noted.code = script.as_ref().map(|script| script.text.clone());
+        self.emit(noted);
+        if !Self::nesting_left(scope) || child.via.len() > 24 {
+            self.is_incomplete = true;
+            return;
+        }
+        match script {
+            Some(script) => {
+                if parameters > 0 {
+                    let variables = Rc::make_mut(&mut child.variables);
+                    for (index, word) in arguments.iter().enumerate().take(9) {
+                        variables.insert(index.to_string(), vec![word.clone()]);
+                    }
+                    let all: Vec<_> = arguments.iter().skip(1).take(64).cloned().collect();
+                    variables.insert("@".to_owned(), all.clone());
+                    variables.insert("*".to_owned(), all);
+                }
+                self.run_text(&script.text, &mut child, input);
+            }
+            None if reads_input => {
+                if let Some(text) = input.text.clone() {
+                    self.run_text(&text, &mut child, &StageInput::default());
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn open_powershell(&mut self, started: Invocation, scope: &Scope) {
+        let mut script = None;
+        let texts: Vec<&str> = started.texts().collect();
+        for (index, text) in texts.iter().enumerate() {
+            let lower = text.to_ascii_lowercase();
+            if lower.starts_with("-c") && "-command".starts_with(&lower) {
+                script = Some(texts.get(index + 1..).unwrap_or_default().join(" "));
+                break;
+            }
+            if !lower.starts_with('-') && index == 0 {
+                script = Some(texts.join(" "));
+                break;
+            }
+        }
+        let script = script.or_else(|| started.input_text.clone());
+        let via = started.name.clone();
+        self.emit(started);
+        if let Some(script) = script {
+            powershell::run(self, &script, &child_of(scope, &via));
+        }
+    }
+
+    fn open_cmd(&mut self, started: Invocation, scope: &Scope) {
+        let texts: Vec<&str> = started.texts().collect();
+        let at = texts
+            .iter()
+            .position(|text| text.eq_ignore_ascii_case("/c") || text.eq_ignore_ascii_case("/k"));
+        let script = at.map(|at| texts.get(at + 1..).unwrap_or_default().join(" "));
+        self.emit(started);
+        if let Some(script) = script {
+            windows_cmd::run(self, &script, &child_of(scope, "cmd"));
+        }
+    }
+}
+
+fn child_of(scope: &Scope, via: &str) -> Scope {
+    let mut child = scope.clone();
+    child.via.push(via.to_owned());
+    child
+}
+
+fn remote_scope(scope: &Scope, place: InvocationPlace) -> Scope {
+    let mut child = Scope::new(None);
+    child.place = place;
+    child.via.clone_from(&scope.via);
+    child.scripts = scope.scripts;
+    child.nesting = scope.nesting;
+    child
+}
+
+fn find_prefix(started: &Invocation) -> Option<&'static Prefix> {
+    PREFIXES.iter().find(|prefix| {
+        prefix.name == started.name
+            && prefix
+                .subcommand
+                .split_whitespace()
+                .zip(started.texts().map(Some).chain(std::iter::repeat(None)))
+                .all(|(wanted, found)| found == Some(wanted))
+    })
+}
+
+/// The value of an option `-c value`, `-cvalue`, `-lc value`, `--command value` or
+/// `--command=value`.
+fn option_value(words: &[ResolvedWord], letter: char, long: &[&str]) -> Option<String> {
+    for (index, word) in words.iter().enumerate().skip(1) {
+        let text = word.text.as_str();
+        if let Some((name, value)) = text.split_once('=')
+            && long.contains(&name)
+        {
+            return Some(value.to_owned());
+        }
+        let is_cluster = text.starts_with('-')
+            && !text.starts_with("--")
+            && text.ends_with(letter)
+            && text.chars().skip(1).all(char::is_alphabetic);
+        if is_cluster || long.contains(&text) {
+            return words.get(index + 1).map(|word| word.text.clone());
+        }
+    }
+    None
+}
+
+/// Puts words in place of a mark, or at the end if there is no mark.
+fn insert_fed(
+    words: Vec<ResolvedWord>,
+    fed: &[ResolvedWord],
+    mark: Option<&str>,
+) -> Vec<ResolvedWord> {
+    let has_mark = mark.is_some_and(|mark| words.iter().any(|word| word.text.contains(mark)));
+    let mut placed = Vec::with_capacity(words.len() + fed.len());
+    let Some(mark) = mark.filter(|_| has_mark) else {
+        placed.extend(words);
+        if mark.is_none_or(|mark| mark == "{}") {
+            placed.extend(fed.iter().cloned());
+        }
+        return placed;
+    };
+    for word in words {
+        if !word.text.contains(mark) {
+            placed.push(word);
+            continue;
+        }
+        for value in fed.iter().take(16) {
+            placed.push(ResolvedWord {
+                text: word.text.replace(mark, &value.text),
+                is_pattern: word.is_pattern || value.is_pattern,
+                sources: value.sources.clone(),
+            });
+        }
+    }
+    placed
+}

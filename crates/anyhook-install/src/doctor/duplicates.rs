@@ -1,0 +1,178 @@
+//! Finds hooks that are registered more than once for one event.
+
+use std::path::PathBuf;
+
+use anyhook_agents::Adapter;
+use anyhook_agents::matrix::clients;
+
+use super::{DoctorFinding, Severity, hazard};
+use crate::command::BridgeCommand;
+use crate::hook_entries;
+use crate::machine::Machine;
+use crate::target::Target;
+
+const REGISTERED_TWICE: &str = "registered-twice";
+const RUNS_TWICE: &str =
+    "the hook runs twice for each event, unless the agent recognizes the duplicate";
+
+const ANSWERED_ONCE: &str =
+    "each call arrives twice; anyhook recognizes that and runs the hooks once";
+const CANNOT_TELL_APART: &str = "both entries have the same command line, so anyhook takes them for two calls and runs the hooks twice";
+
+/// A command that a file registers for an event. Events include the matcher,
+/// because the same guard for two tools is not a duplicate.
+struct RegisteredCommand {
+    event: String,
+    canonical: String,
+    command: String,
+    path: PathBuf,
+}
+
+pub(super) fn check(
+    machine: &Machine,
+    adapter: &'static Adapter,
+    targets: &[Target],
+    findings: &mut Vec<DoctorFinding>,
+) {
+    let mut registered: Vec<RegisteredCommand> = Vec::new();
+    let mut reported: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for target in targets.iter().filter(|target| target.is_editable()) {
+        for command in registered_commands(target) {
+            let same = registered.iter().find(|other| {
+                other.event == command.event && is_same(&other.command, &command.command)
+            });
+            if let Some(other) = same {
+                let pair = (other.path.clone(), target.path.clone());
+                if !reported.contains(&pair) {
+                    findings.push(duplicate(machine, target, &command, other));
+                    reported.push(pair);
+                }
+            }
+            registered.push(command);
+        }
+    }
+    if !registered.is_empty() {
+        check_foreign_files(machine, adapter, &registered, findings);
+    }
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    match (BridgeCommand::parse(a), BridgeCommand::parse(b)) {
+        (Some(a), Some(b)) => a.agent == b.agent,
+        (None, None) => a == b,
+        _ => false,
+    }
+}
+
+fn registered_commands(target: &Target) -> Vec<RegisteredCommand> {
+    let (config, document) = (target.config(), target.document().unwrap_or_default());
+    hook_entries::entries(config, &document)
+        .iter()
+        .filter_map(|entry| {
+            let command = entry.commands(config).next()?.to_owned();
+            let matcher = entry.matcher(config).map(ToString::to_string);
+            let matcher = matcher
+                .filter(|matcher| matcher.len() > 2 && BridgeCommand::parse(&command).is_none());
+            let canonical = target
+                .adapter
+                .event_by_native(entry.event)
+                .and_then(|event| event.is.as_deref())
+                .unwrap_or(entry.event);
+            let with_matcher = |event: &str| match &matcher {
+                Some(matcher) => format!("{event} {matcher}"),
+                None => event.to_owned(),
+            };
+            Some(RegisteredCommand {
+                event: with_matcher(entry.event),
+                canonical: with_matcher(canonical),
+                command,
+                path: target.path.clone(),
+            })
+        })
+        .collect()
+}
+
+fn duplicate(
+    machine: &Machine,
+    target: &Target,
+    command: &RegisteredCommand,
+    other: &RegisteredCommand,
+) -> DoctorFinding {
+    let is_same_file = other.path == target.path;
+    let place = if is_same_file {
+        "twice in this file".to_owned()
+    } else {
+        format!("here and in `{}`", machine.display_path(&other.path))
+    };
+    let parse = |command: &RegisteredCommand| BridgeCommand::parse(&command.command);
+    let bridges = parse(command).zip(parse(other));
+    let (severity, why) = match &bridges {
+        Some((here, there)) if here.differs_from(there) => (Severity::Info, ANSWERED_ONCE),
+        Some(_) => (Severity::Warning, CANNOT_TELL_APART),
+        None => (Severity::Warning, RUNS_TWICE),
+    };
+    let remedy = match (bridges.is_some(), is_same_file) {
+        (true, true) => "run `anyhook uninstall`, then `anyhook install`",
+        (true, false) => "keep one: `anyhook uninstall --scope user`, or `--scope project`",
+        (false, _) => "keep one of them",
+    };
+    let RegisteredCommand { command, event, .. } = command;
+    let what = format!("`{command}` is registered {place}, for `{event}`");
+    DoctorFinding::new(severity, REGISTERED_TWICE, what)
+        .for_target(target)
+        .why(why)
+        .remedy(remedy)
+}
+
+/// Files of other agents whose hooks this agent runs as well.
+fn check_foreign_files(
+    machine: &Machine,
+    adapter: &'static Adapter,
+    own: &[RegisteredCommand],
+    findings: &mut Vec<DoctorFinding>,
+) {
+    for path in &adapter.spec.also_reads {
+        let existing = machine
+            .expand_path(path, None)
+            .filter(|path| path.is_file());
+        let Some(place) = existing.filter(|place| own.iter().all(|one| one.path != *place)) else {
+            continue;
+        };
+        let foreign = clients().find_map(|other| {
+            let file = other.spec.files.iter().find(|file| file.path == *path)?;
+            Some(Target::new(other, file, place.clone()))
+        });
+        for theirs in foreign.iter().flat_map(registered_commands) {
+            let is_bridge = |line: &str| BridgeCommand::parse(line).is_some();
+            let ours = own.iter().find(|ours| {
+                ours.canonical == theirs.canonical
+                    && (ours.command == theirs.command
+                        || (is_bridge(&ours.command) && is_bridge(&theirs.command)))
+            });
+            let Some(ours) = ours else { continue };
+            // The dispatcher recognizes which agent calls, and answers once.
+            let severity = if is_bridge(&theirs.command) {
+                Severity::Info
+            } else {
+                Severity::Warning
+            };
+            let what = format!(
+                "`{}` is registered here and in `{}`, which {} runs as well",
+                ours.command,
+                machine.display_path(&place),
+                adapter.spec.name
+            );
+            let mut finding = DoctorFinding::new(severity, REGISTERED_TWICE, what)
+                .why(RUNS_TWICE)
+                .remedy("keep one of them")
+                .in_file(&ours.path);
+            finding.agent = Some(adapter.spec.id.to_string());
+            let id = adapter.spec.also_reads_hazard.as_deref();
+            findings.push(match id.and_then(|id| hazard(adapter, id)) {
+                Some(hazard) => finding.described_by(hazard),
+                None => finding,
+            });
+            break;
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Fires an event through each entry of the bridge, started as the agent starts
+//! it, and checks that a hook ran and that the agent would have been denied.
+//!
+//! None of the user's hooks run: the bridge finds a manifest in a temporary
+//! folder, whose only hook denies everything, and keeps its journal there.
+//!
+//! An entry may be anyone's, so [`probe_safety`](super::probe_safety) decides
+//! whether it is started at all.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhook_agents::Adapter;
+use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Shell};
+use anyhook_model::event::field;
+use anyhook_model::{Decision, HookEvent};
+use anyhook_run::record::journal::{CURRENT_FILE_NAME, Journal};
+use anyhook_run::run::exec::command::CommandLine;
+use anyhook_run::run::exec::{self, ProcessEnd, ProcessRequest};
+use anyhook_util::env;
+use anyhook_util::fs::{private_dir_builder, replace};
+use serde_json::{Value, json};
+
+use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, probe_safety};
+use crate::command;
+use crate::machine::Machine;
+use crate::scripts;
+use crate::target::Target;
+
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The reason that the probe's hook gives for its deny.
+const PROBE_DENY_REASON: &str = "anyhook-doctor-denies";
+
+/// How an installed entry starts the bridge.
+pub(super) struct ProbeCommand {
+    /// The native event.
+    pub event: String,
+    pub line: String,
+    command_line: CommandLine,
+    /// The program and its arguments; `None` if the entry does more than start it.
+    pub argv: Option<Vec<String>>,
+    /// `install` wrote exactly this on this machine.
+    pub is_recorded: bool,
+}
+
+pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut DoctorReport) {
+    let Ok(sandbox) = ProbeSandbox::new(target.adapter) else {
+        return;
+    };
+    for (number, probe) in probe_commands(machine, target).into_iter().enumerate() {
+        let Some(event) = target.adapter.event_by_native(&probe.event) else {
+            continue;
+        };
+        if let Some(finding) = probe_safety::refusal(machine, target, &probe) {
+            report.not_fired += 1;
+            let finding = finding.for_target(target);
+            if !report.findings.iter().any(|one| one.what == finding.what) {
+                report.findings.push(finding);
+            }
+            continue;
+        }
+        report.fired += 1;
+        match probe_entry(machine, target, &sandbox, event, &probe, number) {
+            None => report.answered += 1,
+            Some(finding) => {
+                report.findings.push(finding.for_target(target));
+                // What stops one entry usually stops them all.
+                break;
+            }
+        }
+    }
+}
+
+fn probe_commands(machine: &Machine, target: &Target) -> Vec<ProbeCommand> {
+    let records = machine.records_dir();
+    match target.shape() {
+        ConfigShape::Scripts => scripts::generated_files(target)
+            .into_iter()
+            .filter_map(|path| {
+                let text = anyhook_edit::read_text(&path).ok()??;
+                let command = scripts::script_command(&text);
+                Some(ProbeCommand {
+                    event: path.file_stem()?.to_string_lossy().into_owned(),
+                    line: path.to_string_lossy().into_owned(),
+                    command_line: CommandLine::Direct(vec![path.to_string_lossy().into_owned()]),
+                    argv: command.and_then(command::bridge_arguments),
+                    is_recorded: probe_safety::is_recorded_file(&records, &path, &text),
+                })
+            })
+            .collect(),
+        ConfigShape::Plugin => {
+            let text = anyhook_edit::read_text(&target.path).ok().flatten();
+            let text = text.unwrap_or_default();
+            let is_recorded = probe_safety::is_recorded_file(&records, &target.path, &text);
+            plugin_command(&text)
+                .into_iter()
+                .flat_map(|argv| {
+                    let events = target.bridged_events().into_iter();
+                    events.map(move |event| ProbeCommand {
+                        event,
+                        line: argv.join(" "),
+                        command_line: CommandLine::Direct(argv.clone()),
+                        argv: Some(argv.clone()),
+                        is_recorded,
+                    })
+                })
+                .collect()
+        }
+        _ => target
+            .bridge_entries(&target.document().unwrap_or_default())
+            .into_iter()
+            .map(|(entry, line, _)| ProbeCommand {
+                event: entry.event.to_owned(),
+                line: line.to_owned(),
+                command_line: agent_launch(machine, target.adapter, line),
+                argv: command::bridge_arguments(line),
+                is_recorded: probe_safety::is_recorded_line(&records, target, line),
+            })
+            .collect(),
+    }
+}
+
+/// The program and arguments that a generated plugin starts.
+fn plugin_command(text: &str) -> Option<Vec<String>> {
+    let (_, rest) = text.split_once("\"argv\":")?;
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>();
+    values.next()?.ok()
+}
+
+/// A command line as the agent starts it.
+fn agent_launch(machine: &Machine, adapter: &Adapter, line: &str) -> CommandLine {
+    if cfg!(windows) {
+        return CommandLine::Shell(line.to_owned());
+    }
+    // By path, because a project's folder may be on PATH.
+    let program = |name: &str, usual: &str| {
+        let found = machine.own_programs(name).into_iter().next();
+        let found = found.map(|path| path.to_string_lossy().into_owned());
+        found.unwrap_or_else(|| usual.to_owned())
+    };
+    let (shell, flag) = match adapter.spec.launch.shell {
+        Shell::Sh => ("/bin/sh".to_owned(), "-c"),
+        Shell::Bash => (program("bash", "/bin/bash"), "-c"),
+        Shell::Login => {
+            let own = machine.var(env::SHELL.name).map(PathBuf::from);
+            let own = own.filter(|shell| shell.is_file() && !machine.is_in_project(shell));
+            let own = own.map(|shell| shell.to_string_lossy().into_owned());
+            (own.unwrap_or_else(|| "/bin/sh".to_owned()), "-lc")
+        }
+    };
+    // Variables of an agent that runs this process must not identify that agent.
+    let mut argv = vec![program("env", "/usr/bin/env")];
+    for variable in foreign_variables(&adapter.spec.id) {
+        argv.extend(["-u".to_owned(), variable]);
+    }
+    argv.extend([shell, flag.to_owned(), line.to_owned()]);
+    CommandLine::Direct(argv)
+}
+
+fn foreign_variables(slug: &str) -> Vec<String> {
+    anyhook_agents::all()
+        .filter(|adapter| adapter.spec.id != slug)
+        .flat_map(|adapter| adapter.spec.detect.env.iter())
+        .map(|mark| mark.split('=').next().unwrap_or(mark).to_owned())
+        .collect()
+}
+
+fn probe_entry(
+    machine: &Machine,
+    target: &Target,
+    sandbox: &ProbeSandbox,
+    event: &EventSpec,
+    probe: &ProbeCommand,
+    number: usize,
+) -> Option<DoctorFinding> {
+    let adapter = target.adapter;
+    let session = format!("anyhook-doctor-{number}");
+    let synthetic = synthetic_event(event, &session, &sandbox.project());
+    let encoded = adapter.encode(&synthetic, Some(&event.native))?;
+    let decoded = adapter.decode(&encoded.payload, Some(&event.native)).ok();
+    let decoded = decoded.map_or(synthetic, |decoded| decoded.event);
+    // Without a folder in the payload the process's own folder counts, and the
+    // user's hooks must not run.
+    let cwd = match &decoded.cwd {
+        Some(_) => machine.root.clone(),
+        None => sandbox.project(),
+    };
+    let ended = exec::run(&ProcessRequest {
+        command_line: probe.command_line.clone(),
+        cwd,
+        owns_process: false,
+        env: sandbox.environment(machine, adapter, &decoded),
+        stdin: encoded.payload.to_string().as_bytes(),
+        timeout: PROBE_TIMEOUT,
+        cancel: None,
+    });
+    let stderr = String::from_utf8_lossy(&ended.stderr.bytes);
+    let unreached = |end: String| Some(unreached_bridge(target, probe, &end, &stderr));
+    let ProcessEnd::Exit(exit) = ended.end else {
+        return unreached(format!("{:?}", ended.end));
+    };
+    if !sandbox.has_record(&session, &event.native) {
+        return unreached(format!("exit code {exit}"));
+    }
+    let profile = event.answer.as_ref();
+    let profile = profile.and_then(|name| adapter.spec.answers.get(name));
+    let can_deny = event.blocking == Blocking::Prevent
+        && profile.is_some_and(|profile| !profile.deny.is_empty());
+    let stdout = String::from_utf8_lossy(&ended.stdout.bytes);
+    let read = adapter.decode_answer(&decoded, &event.native, &stdout, &stderr, exit);
+    if !can_deny || read.response.decision == Some(Decision::Deny) {
+        return None;
+    }
+    let what = format!(
+        "a deny at `{}` does not reach {}: it received `{}`",
+        probe.event,
+        adapter.spec.name,
+        stdout.trim().lines().next().unwrap_or_default()
+    );
+    Some(
+        DoctorFinding::error("deny-lost", what)
+            .why("a guard would let everything pass")
+            .remedy(
+                "check for a shell profile that prints something, or a wrapper around the bridge",
+            ),
+    )
+}
+
+pub(super) fn unreached_bridge(
+    target: &Target,
+    probe: &ProbeCommand,
+    end: &str,
+    stderr: &str,
+) -> DoctorFinding {
+    let last_line = stderr.trim().lines().next_back();
+    let detail = last_line
+        .map(|line| format!(": {line}"))
+        .unwrap_or_default();
+    let ProbeCommand { line, event, .. } = probe;
+    let what = format!("`{line}`, for `{event}`, does not run any hook ({end}){detail}");
+    let target = Box::new(target.clone());
+    DoctorFinding::error("bridge-dead", what)
+        .why("no hook runs, and the agent takes that for approval")
+        .remedy("run `anyhook doctor --fix`, or make sure that the command line finds `anyhook`")
+        .fixed_by(Fix::Reinstall(target, ReinstalledProgram::Absolute))
+}
+
+/// An event with a value in each field that it may have.
+fn synthetic_event(event: &EventSpec, session: &str, project: &Path) -> HookEvent {
+    let tool = event.tools.first().map_or("shell", AsRef::as_ref);
+    let edits = json!([{"old": "a", "new": "b"}]);
+    let (name, input) = match tool {
+        "mcp" => ("probe", json!({})),
+        "shell" => ("shell", json!({"command": "true"})),
+        _ => {
+            let path = project.join("file.txt");
+            (tool, json!({"path": path, "content": "", "edits": edits}))
+        }
+    };
+    let fields = [
+        (field::TOOL_NAME, json!(name)),
+        (field::TOOL_INPUT, input),
+        (field::TOOL_CALL_ID, json!(format!("{session}-call"))),
+        (field::TOOL_OUTPUT, json!("done")),
+        (field::PROMPT, json!("a prompt")),
+        (field::MESSAGE, json!("a message")),
+        (field::START_SOURCE, json!("startup")),
+        (field::REASON, json!("other")),
+        (field::TRIGGER, json!("manual")),
+    ];
+    let mcp = json!({"server": "doctor", "tool": "probe"});
+    let mcp = (tool == "mcp").then_some((field::MCP, mcp));
+    HookEvent {
+        event: event.is.as_deref().unwrap_or(&event.native).to_owned(),
+        source: "anyhook".to_owned(),
+        native_event: event.native.to_string(),
+        session_id: Some(session.to_owned()),
+        cwd: Some(project.to_string_lossy().into_owned()),
+        data: fields
+            .into_iter()
+            .chain(mcp)
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        ..HookEvent::default()
+    }
+}
+
+/// A temporary folder in which the bridge finds only the probe's hook.
+struct ProbeSandbox {
+    folder: PathBuf,
+}
+
+impl ProbeSandbox {
+    fn new(adapter: &Adapter) -> std::io::Result<Self> {
+        let temp = std::env::temp_dir();
+        let folder = (0_u32..1000)
+            .map(|n| temp.join(format!("anyhook-doctor-{}-{n}", std::process::id())))
+            .find_map(|path| match private_dir_builder().create(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
+                made => Some(made.map(|()| path)),
+            })
+            .ok_or(std::io::ErrorKind::AlreadyExists)??;
+        let sandbox = Self {
+            folder: std::fs::canonicalize(&folder).unwrap_or(folder),
+        };
+        for name in ["config", "managed", "state", "project", "project/.git"] {
+            private_dir_builder().create(sandbox.folder.join(name))?;
+        }
+        let path = sandbox.folder.join("config/hooks.json");
+        replace(&path, denying_manifest(adapter).to_string().as_bytes())?;
+        Ok(sandbox)
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.join("project")
+    }
+
+    fn environment(
+        &self,
+        machine: &Machine,
+        adapter: &Adapter,
+        event: &HookEvent,
+    ) -> Vec<(String, String)> {
+        let own = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
+        let mut variables = vec![
+            env::ANYHOOK.with("1"),
+            env::ANYHOOK_CONFIG_DIR.with(own("config")),
+            env::ANYHOOK_MANAGED_DIR.with(own("managed")),
+            env::ANYHOOK_STATE_DIR.with(own("state")),
+        ];
+        let root = machine.root.to_string_lossy();
+        for (name, template) in &adapter.spec.env {
+            let session = event.session_id.as_deref().unwrap_or_default();
+            let value = template
+                .replace("{project}", &root)
+                .replace("{session_id}", session)
+                .replace("{transcript_path}", "")
+                .replace("{event}", &event.native_event)
+                .replace("{tool}", event.native_tool_name().unwrap_or_default());
+            variables.push((name.to_string(), value));
+        }
+        variables
+    }
+
+    /// Whether the probe's hook ran for this event.
+    fn has_record(&self, session: &str, native: &str) -> bool {
+        let journal = Journal::new(&self.folder.join("state"));
+        let text =
+            std::fs::read_to_string(journal.folder().join(CURRENT_FILE_NAME)).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .any(|record| {
+                let text = |at: &str| record.pointer(at).and_then(Value::as_str);
+                text("/event/native_event") == Some(native)
+                    && text("/event/session_id").is_none_or(|known| known == session)
+                    && record.pointer("/hooks/0").is_some()
+            })
+    }
+}
+
+impl Drop for ProbeSandbox {
+    fn drop(&mut self) {
+        let _best_effort = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A manifest with one hook per event of the agent, which denies.
+fn denying_manifest(adapter: &Adapter) -> Value {
+    let events = adapter.spec.events.iter();
+    let names: BTreeSet<&str> = events
+        .map(|event| event.is.as_deref().unwrap_or(&event.native))
+        .collect();
+    let hooks: Vec<Value> = names
+        .into_iter()
+        .map(|name| {
+            json!({"name": "doctor", "event": name, "blocking": true, "handler": {
+                "type": "command",
+                "command": format!("echo {PROBE_DENY_REASON} >&2; exit 2"),
+                "platform": {"windows": format!("echo {PROBE_DENY_REASON} 1>&2 & exit 2")},
+            }})
+        })
+        .collect();
+    json!({"spec": "hooks/1.0", "hooks": hooks})
+}

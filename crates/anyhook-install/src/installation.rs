@@ -1,0 +1,332 @@
+//! Installs the bridge into an agent's file, and removes it.
+//!
+//! The bridge is one handler per event, without a matcher, after all existing
+//! entries. Its content comes from the agent's table; this module only decides
+//! where it goes.
+
+use std::path::PathBuf;
+
+use anyhook_agents::Placement;
+use anyhook_agents::spec::{ConfigShape, EventSpec};
+use anyhook_edit::{
+    ContentChange, EditError, EditOptions, EditableFile, Key, TextEditor, read_text,
+};
+use anyhook_model::hook::SPEC;
+use anyhook_model::{Handler, Manifest, Platform};
+use serde_json::{Map, Value};
+
+use crate::command::{self, Quoting};
+use crate::error::InstallError;
+use crate::folders;
+use crate::hook_entries;
+use crate::machine::Machine;
+use crate::needs::{EventSelection, ManifestNeeds};
+use crate::scripts::{self, GeneratedContent};
+use crate::target::Target;
+
+/// One file, before and after.
+#[derive(Debug, Clone)]
+pub struct FileChange {
+    pub path: PathBuf,
+    pub change: ContentChange,
+}
+
+/// A bridge entry to install.
+#[derive(Debug, Clone)]
+struct PlannedEntry {
+    native_event: String,
+    command: String,
+    /// Path of the array that it belongs to.
+    array: Vec<Key>,
+    element: Value,
+}
+
+/// The bridge in one file of an agent: planned, or already installed.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    pub target: Target,
+    entries: Vec<PlannedEntry>,
+    program: String,
+    /// The longest timeout of its events.
+    timeout_seconds: f64,
+    records: PathBuf,
+}
+
+impl Installation {
+    /// Plans the entries. Reads only manifests.
+    pub fn plan(
+        machine: &Machine,
+        target: Target,
+        events: &EventSelection,
+        needs: &ManifestNeeds,
+        program: &str,
+    ) -> Result<Self, InstallError> {
+        let events = needs.events(target.adapter, events)?;
+        let timeouts = events
+            .iter()
+            .map(|event| needs.timeout_seconds(target.adapter, event));
+        Ok(Self {
+            timeout_seconds: timeouts.fold(0.0, f64::max),
+            entries: events
+                .into_iter()
+                .filter_map(|event| plan_entry(&target, event, needs, program))
+                .collect(),
+            program: program.to_owned(),
+            ..Self::existing(machine, target)
+        })
+    }
+
+    /// An installation that is only to be removed.
+    pub fn existing(machine: &Machine, target: Target) -> Self {
+        Self {
+            target,
+            entries: Vec::new(),
+            program: String::new(),
+            timeout_seconds: 0.0,
+            records: machine.records_dir(),
+        }
+    }
+
+    /// The native events, in the table's order.
+    pub fn events(&self) -> Vec<&str> {
+        let entries = self.entries.iter();
+        entries.map(|entry| entry.native_event.as_str()).collect()
+    }
+
+    /// What [`Self::install`] would do. Writes nothing.
+    pub fn preview(&self) -> Result<Vec<FileChange>, InstallError> {
+        if !self.target.is_editable() {
+            return scripts::preview(&self.generated_content()?);
+        }
+        let file = self.editable_file();
+        let before = read_text(&self.target.path)?;
+        let mut text = before.clone();
+        if self.is_stale(&file, before.as_deref())? {
+            text = file
+                .preview_uninstall(&self.array_paths(), &|element| self.is_ours(element))?
+                .after;
+        }
+        let editor = file.edited_text(text.as_deref(), &mut |editor| self.add_entries(editor))?;
+        let after = editor.into_text(text.as_deref());
+        Ok(self.change(ContentChange::written(before, after)))
+    }
+
+    /// Writes. Entries that are already right stay as they are.
+    pub fn install(&self) -> Result<Vec<FileChange>, InstallError> {
+        if !self.target.is_editable() {
+            let files = self.generated_content()?;
+            scripts::remove_others(&self.target, &files, &self.records)?;
+            return scripts::install(&files, &self.records);
+        }
+        let file = self.editable_file();
+        let before = read_text(&self.target.path)?;
+        if self.is_stale(&file, before.as_deref())? {
+            self.remove_entries()?;
+        }
+        let change = file.install(&mut |editor| self.add_entries(editor))?;
+        Ok(self.change(ContentChange::written(before, change.after)))
+    }
+
+    /// What [`Self::uninstall`] would do. Writes nothing.
+    pub fn preview_uninstall(&self) -> Result<Vec<FileChange>, InstallError> {
+        if !self.target.is_editable() {
+            return scripts::preview_removal(&self.target);
+        }
+        let change = self
+            .editable_file()
+            .preview_uninstall(&self.array_paths(), &|element| self.is_ours(element))?;
+        Ok(self.change(change))
+    }
+
+    /// Removes the bridge, and nothing else.
+    pub fn uninstall(&self) -> Result<Vec<FileChange>, InstallError> {
+        let created = folders::created_folders(&self.records, &self.target.path);
+        let files = if self.target.is_editable() {
+            self.change(self.remove_entries()?)
+        } else {
+            scripts::uninstall(&self.target, &self.records)?
+        };
+        folders::remove_empty(&self.records, created);
+        Ok(files)
+    }
+
+    fn remove_entries(&self) -> Result<ContentChange, InstallError> {
+        Ok(self
+            .editable_file()
+            .uninstall(&self.array_paths(), &|element| self.is_ours(element))?)
+    }
+
+    fn array_paths(&self) -> Vec<Vec<Key>> {
+        let document = self.target.document().unwrap_or_default();
+        hook_entries::array_paths(self.target.config(), self.target.slug(), &document)
+    }
+
+    fn is_ours(&self, element: &Value) -> bool {
+        hook_entries::is_bridge_element(self.target.config(), self.target.slug(), element)
+    }
+
+    fn editable_file(&self) -> EditableFile {
+        EditableFile {
+            path: self.target.path.clone(),
+            state: self.records.clone(),
+            format: self.target.edit_format(),
+            options: EditOptions {
+                escape_slashes: self.target.adapter.escapes_slashes(),
+                preamble: self.target.config().preamble.clone(),
+            },
+        }
+    }
+
+    fn change(&self, change: ContentChange) -> Vec<FileChange> {
+        let path = self.target.path.clone();
+        vec![FileChange { path, change }]
+    }
+
+    /// Whether there are bridge entries other than the planned ones.
+    fn is_stale(&self, file: &EditableFile, text: Option<&str>) -> Result<bool, InstallError> {
+        let mut document = Value::Null;
+        file.edited_text(text, &mut |editor| {
+            document = editor.get(&[])?.unwrap_or_default();
+            Ok(())
+        })?;
+        let is_planned =
+            |element: &Value| self.entries.iter().any(|entry| entry.element == *element);
+        let (config, slug) = (self.target.config(), self.target.slug());
+        Ok(hook_entries::array_paths(config, slug, &document)
+            .iter()
+            .filter_map(|path| value_at(&document, path)?.as_array())
+            .flatten()
+            .any(|element| self.is_ours(element) && !is_planned(element)))
+    }
+
+    fn add_entries(&self, editor: &mut TextEditor) -> Result<(), EditError> {
+        for PlannedEntry { array, element, .. } in &self.entries {
+            editor.append_unless(array, element, &|existing| existing == element)?;
+        }
+        for (key, value) in &self.target.config().preamble {
+            let key = [Key::from(key.as_str())];
+            if !self.entries.is_empty() && editor.get(&key)?.is_none() {
+                editor.set(&key, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The content of files that are generated as a whole.
+    fn generated_content(&self) -> Result<Vec<GeneratedContent>, InstallError> {
+        let target = &self.target;
+        if target.shape() == ConfigShape::Scripts {
+            let entries = self.entries.iter();
+            return entries
+                .map(|entry| scripts::script(target, &entry.native_event, &entry.command))
+                .collect();
+        }
+        let mut argv = vec![&self.program, "run", "--agent", target.slug()];
+        if let Some(scope) = command::scope_argument(target.scope, &self.program) {
+            argv.extend(["--scope", scope]);
+        }
+        let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+        let plugin = target.adapter.bridge_plugin(&argv, self.timeout_seconds);
+        Ok(vec![GeneratedContent {
+            path: target.path.clone(),
+            text: plugin.ok_or_else(|| InstallError::NoPlugin {
+                agent: target.adapter.spec.name.to_string(),
+            })?,
+            executable: false,
+        }])
+    }
+}
+
+fn plan_entry(
+    target: &Target,
+    event: &EventSpec,
+    needs: &ManifestNeeds,
+    program: &str,
+) -> Option<PlannedEntry> {
+    let (adapter, config) = (target.adapter, target.config());
+    // A variant with its own event names has only those events.
+    if !config.event_names.is_empty() && !config.event_names.contains_key(&event.native) {
+        return None;
+    }
+    let name = needs_event_argument(target, event).then_some(event.native.as_ref());
+    let scope = command::scope_argument(target.scope, program);
+    let line = |quoting| command::command_line(program, target.slug(), scope, name, quoting);
+    let windows = if adapter.spec.launch.powershell {
+        Quoting::PowerShell
+    } else {
+        Quoting::Cmd
+    };
+    let command = line(if cfg!(windows) {
+        windows
+    } else {
+        Quoting::Posix
+    });
+    let mut fields = config.handler.fields.iter();
+    let needs_windows = config.handler.has("platform.windows")
+        && !fields.any(|field| field.to == "command" && field.at == "/command" && !field.read_only);
+    let placement = Placement {
+        native_event: event.native.to_string(),
+        matcher: None,
+        matchable: false,
+        matcherless: false,
+        name: Some(match config.shape {
+            ConfigShape::List | ConfigShape::Single => format!("anyhook-{}", event.native),
+            _ => "anyhook".to_owned(),
+        }),
+        handler: Handler {
+            command: Some(command.clone()),
+            platform: Platform {
+                windows: needs_windows.then(|| line(windows)),
+                ..Platform::default()
+            },
+            timeout: Some(needs.timeout_seconds(adapter, event)),
+            ..Handler::default()
+        },
+        data: Map::new(),
+    };
+    let empty = Manifest {
+        spec: SPEC.to_owned(),
+        hooks: Vec::new(),
+        extra: Map::new(),
+    };
+    let document = adapter.encode_config(&empty, &[placement], target.variant);
+    let mut array = hook_entries::root_path(config);
+    let (element, key) = element(target, &document)?;
+    array.extend(key.map(Key::from));
+    Some(PlannedEntry {
+        native_event: event.native.to_string(),
+        command,
+        array,
+        element,
+    })
+}
+
+/// Whether the payload does not, or not always, name the event.
+fn needs_event_argument(target: &Target, event: &EventSpec) -> bool {
+    target.adapter.spec.payload.event_at.is_none()
+        || !event.marks.is_empty()
+        || target.shape() == ConfigShape::Scripts
+}
+
+/// The element of a document with a single entry, and the key of its array.
+fn element(target: &Target, document: &Value) -> Option<(Value, Option<String>)> {
+    let config = target.config();
+    let has_events = !matches!(config.shape, ConfigShape::List | ConfigShape::Single);
+    match hook_entries::hooks_root(config, document)? {
+        Value::Array(items) => Some((items.first()?.clone(), None)),
+        Value::Object(map) if has_events => {
+            let (key, list) = map.iter().find(|(key, value)| {
+                hook_entries::is_event_key(config, key, value) && value.is_array()
+            })?;
+            Some((list.as_array()?.first()?.clone(), Some(key.clone())))
+        }
+        _ => None,
+    }
+}
+
+fn value_at<'v>(document: &'v Value, path: &[Key]) -> Option<&'v Value> {
+    path.iter().try_fold(document, |value, key| match key {
+        Key::Name(name) => value.get(name),
+        Key::Index(index) => value.get(index),
+    })
+}

@@ -1,0 +1,280 @@
+//! The agents of `anyhook-agents` as callers: decodes their payloads, renders
+//! their answers, and detects which of them calls.
+
+use anyhook_agents::Adapter;
+use anyhook_agents::respond::RenderOptions;
+use anyhook_model::event::NATIVE;
+use anyhook_model::lenient_json;
+use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
+use anyhook_util::env;
+use serde_json::Value;
+
+use crate::agent::{self, Agent, DecodedCall, RenderedAnswer, SuspectedEvent, shared_config};
+
+/// The most important event to deny.
+const BEFORE_TOOL_EVENT: &str = "before_tool_execute";
+
+/// How far up [`started_headless`] looks.
+#[cfg(target_os = "linux")]
+const MAX_ANCESTOR_PROCESSES: usize = 6;
+
+/// An agent that calls. Only the part of its table that the event needs is loaded.
+pub(crate) struct AdapterAgent(pub(crate) anyhook_agents::AgentHandle);
+
+impl AdapterAgent {
+    /// The agent that sent the event; it may differ from the named one.
+    fn adapter(&self, event: &HookEvent) -> Option<&'static Adapter> {
+        let caller = match event.source.as_str() {
+            "" => self.0,
+            source => anyhook_agents::agent_handle(source).unwrap_or(self.0),
+        };
+        caller.for_event(&event.native_event)
+    }
+
+    /// A deny for an unknown event: exit code 2, which nearly every agent takes
+    /// for a deny, with the output of this agent's most important event. If by
+    /// its table that output needs another exit code, it gets that one.
+    fn deny_any_event(&self, message: &str) -> Answer {
+        let deny = Answer {
+            stderr: format!("{message}\n"),
+            exit: 2,
+            ..Answer::default()
+        };
+        let found = anyhook_agents::get_for_run(self.0.slug()).and_then(|adapter| {
+            let mut events = adapter.spec.events.iter();
+            let before = events.find(|event| event.is.as_deref() == Some(BEFORE_TOOL_EVENT))?;
+            Some((adapter, before))
+        });
+        let Some((adapter, before)) = found else {
+            return deny;
+        };
+        let event = HookEvent {
+            event: BEFORE_TOOL_EVENT.to_owned(),
+            source: self.0.slug().to_owned(),
+            native_event: before.native.to_string(),
+            ..HookEvent::default()
+        };
+        let (own, _) = self.render(&event, &HookResponse::deny(message), false);
+        let understood =
+            adapter.decode_answer(&event, &before.native, &own.stdout, &deny.stderr, 2);
+        if !understood.response.is_deny() && !own.stdout.is_empty() {
+            return own;
+        }
+        Answer {
+            stdout: own.stdout,
+            ..deny
+        }
+    }
+}
+
+impl Agent for AdapterAgent {
+    fn slug(&self) -> &str {
+        self.0.slug()
+    }
+
+    fn decode(&self, payload: &[u8], event: Option<&str>) -> Result<DecodedCall, String> {
+        let json = lenient_json::parse_payload(payload)
+            .map_err(|error| format!("the payload is not JSON: {error}"))?;
+        let adapter = self.0.for_payload(&json, event);
+        let mut adapter = adapter.ok_or("the agent's table cannot be read")?;
+        let caller = shared_config::caller(adapter, &json, event);
+        if let Some(other) = caller.and_then(|caller| caller.for_payload(&json, event)) {
+            adapter = other;
+        }
+        let decoded = adapter.decode(&json, event);
+        let mut decoded = decoded.map_err(|error| error.to_string())?;
+        take_ids(&mut decoded.event);
+        Ok(DecodedCall {
+            event: decoded.event,
+            can_ask: true,
+            notices: decoded.notices,
+        })
+    }
+
+    fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> RenderedAnswer {
+        let Some(adapter) = self.adapter(event) else {
+            return Default::default();
+        };
+        // Whether the session is interactive takes a look at /proc: only a question needs it.
+        let can_ask =
+            can_ask && (response.decision != Some(Decision::Ask) || is_interactive(adapter));
+        let options = RenderOptions {
+            can_ask,
+            ..RenderOptions::default()
+        };
+        let rendered = adapter.render(event, response, options);
+        let answer = Answer {
+            stdout: rendered.stdout,
+            stderr: rendered.stderr,
+            exit: rendered.exit,
+        };
+        (answer, rendered.lost)
+    }
+
+    fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
+        let adapter = anyhook_agents::get_for_run(self.0.slug())?;
+        let names = adapter.spec.events.iter().flat_map(|event| {
+            let canonical = event.is.as_deref().unwrap_or(&event.native);
+            let names = std::iter::once(&event.native)
+                .chain(&event.payload_name)
+                .chain(&event.aliases);
+            names.map(move |name| (name.as_ref(), canonical))
+        });
+        agent::suspect(&names.collect::<Vec<_>>(), payload, event)
+    }
+
+    fn answers_unreadable(&self) -> bool {
+        anyhook_agents::get_for_run(self.0.slug())
+            .is_some_and(|adapter| adapter.spec.unreadable.is_some())
+    }
+
+    fn failure(&self, event: Option<&str>, message: &str, block: bool) -> Answer {
+        let table = anyhook_agents::get_for_run(self.0.slug());
+        if let Some(answer) = table.and_then(|table| table.spec.unreadable.as_ref())
+            && !block
+        {
+            return Answer {
+                stdout: format!("{}\n", serde_json::json!(answer)),
+                stderr: format!("{message}\n"),
+                exit: 0,
+            };
+        }
+        if block && event.is_none() {
+            return self.deny_any_event(message);
+        }
+        let event = HookEvent {
+            source: self.0.slug().to_owned(),
+            native_event: event.unwrap_or_default().to_owned(),
+            ..HookEvent::default()
+        };
+        let response = agent::failure_response(message, block);
+        let (mut answer, _) = self.render(&event, &response, false);
+        if answer.stdout.is_empty() && answer.stderr.is_empty() {
+            // The agent shows no message for this event, but it may log stderr.
+            answer.stderr = format!("{message}\n");
+        }
+        answer
+    }
+}
+
+/// Moves identifiers that a dispatcher has added to a payload to the event's own fields.
+fn take_ids(event: &mut HookEvent) {
+    let Some(Value::Object(native)) = event.metadata.get_mut(NATIVE) else {
+        return;
+    };
+    for (key, place) in [
+        ("machine_id", &mut event.machine_id),
+        ("user_id", &mut event.user_id),
+        ("project_id", &mut event.project_id),
+        ("workflow_id", &mut event.workflow_id),
+    ] {
+        let id = native.get(key).and_then(Value::as_str);
+        if let Some(id) = id.filter(|id| !id.is_empty() && place.is_none()) {
+            *place = Some(id.to_owned());
+            native.shift_remove(key);
+        }
+    }
+    if native.is_empty() {
+        event.metadata.shift_remove(NATIVE);
+    }
+}
+
+/// Whether a person can answer a question of this agent's session.
+pub(crate) fn is_attended(slug: &str) -> bool {
+    anyhook_agents::get_for_run(slug).is_none_or(is_interactive)
+}
+
+/// A headless agent would wait for an answer forever, or take none for consent.
+fn is_interactive(adapter: &Adapter) -> bool {
+    let is_ci = env::CI
+        .os()
+        .is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
+    let detect = &adapter.spec.detect;
+    if is_ci || detect.unattended.iter().any(|mark| has_variable(mark)) {
+        return false;
+    }
+    !started_headless(&detect.headless)
+}
+
+/// Whether one of the processes above this one was started with such a flag.
+#[cfg(target_os = "linux")]
+fn started_headless(flags: &[anyhook_agents::spec::Str]) -> bool {
+    let mut pid = Some(std::os::unix::process::parent_id());
+    for _ in 0..MAX_ANCESTOR_PROCESSES {
+        let Some(line) = pid.and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok())
+        else {
+            return false;
+        };
+        let mut words = line.split(|byte| *byte == 0).skip(1);
+        if words.any(|word| flags.iter().any(|flag| flag.as_bytes() == word)) {
+            return true;
+        }
+        pid = pid.and_then(parent_process);
+    }
+    false
+}
+
+/// The parent of a process, unless that is `init`.
+#[cfg(target_os = "linux")]
+fn parent_process(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may contain spaces.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let parent = fields.split_whitespace().nth(1)?.parse().ok()?;
+    (parent > 1).then_some(parent)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn started_headless(_flags: &[anyhook_agents::spec::Str]) -> bool {
+    false
+}
+
+/// The first of an agent's marks in the environment: `NAME` or `NAME=value`.
+pub(crate) fn variable_in_env(adapter: &Adapter) -> Option<&str> {
+    let mut marks = adapter.spec.detect.env.iter().map(AsRef::as_ref);
+    marks.find(|mark| has_variable(mark))
+}
+
+fn has_variable(mark: &str) -> bool {
+    match mark.split_once('=') {
+        Some((name, value)) => env::by_name_os(name).is_some_and(|found| found == value),
+        None => env::by_name_os(mark).is_some(),
+    }
+}
+
+/// The agent that runs this process for its model, by the variables that agents
+/// set for the commands of their shell tools, and the variable.
+pub fn shell_agent() -> Option<(&'static str, &'static str)> {
+    let is_set = |mark: &str| {
+        let name = mark.split_once('=').map_or(mark, |(name, _)| name);
+        has_variable(mark) && env::by_name_os(name).is_some_and(|value| !value.is_empty())
+    };
+    let by_table = anyhook_agents::all().find_map(|adapter| {
+        let detect = &adapter.spec.detect;
+        let mut marks = detect
+            .shell_env
+            .iter()
+            .chain(&detect.env)
+            .map(AsRef::as_ref);
+        let mark = marks.find(|mark| is_set(mark))?;
+        Some((adapter.spec.name.as_ref(), mark))
+    });
+    let by_convention =
+        || is_set(env::AI_AGENT.name).then_some(("a coding agent", env::AI_AGENT.name));
+    by_table.or_else(by_convention)
+}
+
+/// The slug of the agent that the environment or the payload identifies, and how.
+pub(crate) fn detect(payload: &[u8]) -> Option<(&'static str, String)> {
+    let by_variable = anyhook_agents::all().find_map(|adapter| {
+        let mark = variable_in_env(adapter)?;
+        Some((&*adapter.spec.id, format!("the variable `{mark}`")))
+    });
+    by_variable.or_else(|| {
+        let json = lenient_json::parse_payload(payload).ok()?;
+        let best = anyhook_agents::all()
+            .filter(|adapter| adapter.recognises(&json))
+            .max_by_key(|adapter| adapter.spec.detect.payload.len())?;
+        Some((&*best.spec.id, "the form of the payload".to_owned()))
+    })
+}

@@ -1,0 +1,148 @@
+//! The config cache of a long-lived process.
+//!
+//! `anyhook run` reads manifests, policies and consents for each event. A daemon
+//! keeps them and checks with `stat` whether any file or folder has changed.
+//! Files changed within the last 2.5 s are not cached, because a coarse
+//! timestamp could hide a second write. A validated entry is trusted for 1 ms,
+//! so that concurrent calls do not all check the same files.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhook_util::sync::lock;
+use openhook::discovery::FILE_NAME;
+
+use crate::config::discover::PROJECT_FOLDER;
+use crate::config::effective::EffectiveConfig;
+use crate::config::folders::EventFolders;
+
+/// Some file systems have timestamps with a resolution of two seconds.
+const MIN_FILE_AGE: Duration = Duration::from_millis(2500);
+
+/// Shorter than `anyhook run` takes from reading its config to its answer: a
+/// change counts at most this much later than without the cache.
+const VALIDATION_LIFETIME: Duration = Duration::from_millis(1);
+
+const MAX_ENTRIES: usize = 256;
+
+#[derive(Debug, Default)]
+pub struct ConfigCache(Mutex<HashMap<EventFolders, CacheEntry>>);
+
+#[derive(Debug, Clone)]
+struct CacheEntry {
+    config: Arc<EffectiveConfig>,
+    validated: Instant,
+    /// Every path that the config depends on; `None` did not exist.
+    inspected: Arc<[(PathBuf, Option<FileStamp>)]>,
+}
+
+impl ConfigCache {
+    /// The cached config, if nothing that it depends on has changed.
+    pub(super) fn get(&self, folders: &EventFolders) -> Option<Arc<EffectiveConfig>> {
+        let now = Instant::now();
+        let inspected = match lock(&self.0).get(folders)? {
+            entry if now.duration_since(entry.validated) < VALIDATION_LIFETIME => {
+                return Some(entry.config.clone());
+            }
+            entry => entry.inspected.clone(),
+        };
+        let mut stamps = inspected.iter();
+        let is_same = stamps.all(|(path, stamp)| FileStamp::from_path(path) == *stamp);
+        let mut entries = lock(&self.0);
+        if !is_same {
+            entries.remove(folders);
+            return None;
+        }
+        let entry = entries.get_mut(folders)?;
+        // Another thread may have replaced the entry meanwhile.
+        if Arc::ptr_eq(&entry.inspected, &inspected) {
+            entry.validated = entry.validated.max(now);
+        }
+        Some(entry.config.clone())
+    }
+
+    /// `begun`: a time before the first of the files was read.
+    pub(super) fn insert(
+        &self,
+        folders: EventFolders,
+        inspected: Vec<PathBuf>,
+        config: &Arc<EffectiveConfig>,
+        begun: SystemTime,
+    ) {
+        let begun = begun.duration_since(SystemTime::UNIX_EPOCH);
+        let newest = begun.unwrap_or_default().saturating_sub(MIN_FILE_AGE);
+        // The target of a symbolic link may change without a change of its folder.
+        if !cfg!(unix) || inspected.iter().any(|path| has_link(path)) {
+            return;
+        }
+        let validated = Instant::now();
+        let stamped = inspected.into_iter().map(|path| {
+            let stamp = FileStamp::from_path(&path);
+            (path, stamp)
+        });
+        let inspected: Arc<[_]> = stamped.collect();
+        let mut stamps = inspected.iter().filter_map(|(_, stamp)| stamp.as_ref());
+        if !stamps.all(|stamp| stamp.changed_at() < newest) {
+            return;
+        }
+        let mut entries = lock(&self.0);
+        if entries.len() >= MAX_ENTRIES {
+            entries.clear();
+        }
+        let entry = CacheEntry {
+            config: config.clone(),
+            validated,
+            inspected,
+        };
+        entries.insert(folders, entry);
+    }
+}
+
+fn has_link(folder: &Path) -> bool {
+    let names = [PROJECT_FOLDER, ".git", FILE_NAME];
+    names.iter().any(|name| folder.join(name).is_symlink())
+}
+
+/// Metadata that changes with a file or with the entries of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FileStamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Set by every change; unlike the modification time, no program can set it.
+    ctime: (i64, i64),
+}
+
+impl FileStamp {
+    pub(super) fn from_path(path: &Path) -> Option<Self> {
+        Self::from_metadata(&std::fs::metadata(path).ok()?)
+    }
+
+    #[cfg(unix)]
+    #[expect(clippy::unnecessary_wraps, reason = "not known on every platform")]
+    pub(super) fn from_metadata(data: &std::fs::Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        Some(Self {
+            device: data.dev(),
+            inode: data.ino(),
+            size: data.size(),
+            ctime: (data.ctime(), data.ctime_nsec()),
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn from_metadata(_data: &std::fs::Metadata) -> Option<Self> {
+        None
+    }
+
+    /// Since the epoch.
+    pub(super) fn changed_at(&self) -> Duration {
+        let (seconds, nanos) = self.ctime;
+        Duration::new(
+            u64::try_from(seconds).unwrap_or_default(),
+            u32::try_from(nanos).unwrap_or_default(),
+        )
+    }
+}

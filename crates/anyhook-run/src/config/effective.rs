@@ -1,0 +1,148 @@
+//! The config that applies to one event, loaded: manifests, policies, problems.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhook_model::HookEvent;
+
+use crate::config::discover::{self, LoadProblem};
+use crate::config::folders::EventFolders;
+use crate::config::lost_guards::{self, LostGuard};
+use crate::config::manifest::{self, LoadedManifest};
+use crate::config::policy::Rulebook;
+use crate::config::trust::Inspected;
+use crate::engine::Engine;
+
+#[derive(Debug)]
+pub struct EffectiveConfig {
+    pub(crate) manifests: Vec<LoadedManifest>,
+    pub(crate) rules: Rulebook,
+    pub(crate) problems: Vec<LoadProblem>,
+    /// The folder of the OpenHook discovery file.
+    pub(crate) openhook: Option<PathBuf>,
+    /// For the user.
+    pub(crate) notices: Vec<String>,
+    /// Trusted manifests that do not apply any more.
+    pub(crate) lost: Vec<LostGuard>,
+}
+
+impl EffectiveConfig {
+    /// Loads the config from the cache, if the engine has one and it is valid,
+    /// else from files. For `owns_process` see [`EventFolders::from_event`].
+    pub fn load(engine: &Engine, event: &HookEvent, owns_process: bool) -> Arc<Self> {
+        Self::load_at(engine, EventFolders::from_event(event, owns_process), event)
+    }
+
+    /// As [`Self::load`], for the given folders.
+    pub fn load_at(engine: &Engine, folders: EventFolders, event: &HookEvent) -> Arc<Self> {
+        let Some(cache) = &engine.config_cache else {
+            return Arc::new(Self::load_from_files(engine, &folders, Some(event)).0);
+        };
+        if let Some(config) = cache.get(&folders) {
+            return config;
+        }
+        let begun = SystemTime::now();
+        let (mut config, mut inspected) = Self::load_from_files(engine, &folders, None);
+        inspected.sort();
+        inspected.dedup();
+        for manifest in &mut config.manifests {
+            manifest.hooks.compile();
+        }
+        let config = Arc::new(config);
+        cache.insert(folders, inspected, &config, begun);
+        config
+    }
+
+    /// The cached config of an event, if it is still valid.
+    pub fn from_cache(engine: &Engine, event: &HookEvent) -> Option<Arc<Self>> {
+        Self::from_cache_at(engine, &EventFolders::from_event(event, false))
+    }
+
+    /// As [`Self::from_cache`], for the given folders.
+    pub fn from_cache_at(engine: &Engine, folders: &EventFolders) -> Option<Arc<Self>> {
+        engine.config_cache.as_ref()?.get(folders)
+    }
+
+    /// How long the hooks of an event may take together.
+    pub fn time_limit(&self, event: &HookEvent) -> Duration {
+        let hooks = self.manifests.iter().flat_map(|it| it.hooks_for(event));
+        let timeouts = hooks.map(|selected| manifest::timeout(&selected.hook.handler));
+        timeouts.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Also returns every path that the result depends on. With an event, only
+    /// its hooks are loaded.
+    fn load_from_files(
+        engine: &Engine,
+        folders: &EventFolders,
+        event: Option<&HookEvent>,
+    ) -> (Self, Vec<PathBuf>) {
+        let inspected = Inspected::default();
+        let has_consent = |path: &Path| engine.trust.past_consent(path, &inspected).is_some();
+        let mut found = discover::discover_at(&engine.dirs, folders, &has_consent);
+        let mut problems = std::mem::take(&mut found.problems);
+        let mut cache_notices = Vec::new();
+        let sources = std::mem::take(&mut found.manifests).into_iter();
+        let manifests: Vec<LoadedManifest> = sources
+            .filter_map(|source| {
+                let problems = (&mut problems, &mut cache_notices);
+                LoadedManifest::new(source, engine, event, &inspected, problems)
+            })
+            .collect();
+        let consent_in = |folder: &Path| {
+            let mut beside = manifests.iter();
+            let manifest = beside.find(|manifest| manifest.source.folder() == folder)?;
+            let past = || engine.trust.get(&manifest.source.path);
+            manifest.consent().cloned().or_else(past)
+        };
+        let policies = std::mem::take(&mut found.policies);
+        let (rules, mut notices) =
+            Rulebook::load_trusted(engine, policies, consent_in, &mut problems);
+        notices.extend(cache_notices);
+        notices.extend(manifests.iter().filter_map(missing_policy));
+        let lost = lost_guards::find(engine, &found, &manifests, &problems, &inspected);
+        found.inspected_paths.extend(inspected.into_inner());
+        let config = Self {
+            manifests,
+            rules,
+            problems,
+            openhook: found.openhook,
+            notices,
+            lost,
+        };
+        (config, found.inspected_paths)
+    }
+
+    /// Whether a manifest has a copy further inside, in a worktree that lies in its
+    /// own project: the hooks would run twice.
+    pub(crate) fn has_copy(&self, position: usize) -> bool {
+        let mut rest = self.manifests.iter().skip(position);
+        let manifest = rest.next();
+        manifest.is_some_and(|manifest| rest.any(|other| other.is_copy_of(manifest)))
+    }
+
+    /// Whether an event runs nothing here and nothing about it is to be reported.
+    pub fn is_quiet(&self, event: &HookEvent) -> bool {
+        let is_quiet = |manifest: &LoadedManifest| {
+            manifest.distrust().is_none() && manifest.hooks_for(event).is_empty()
+        };
+        self.problems.is_empty()
+            && self.notices.is_empty()
+            && self.lost.is_empty()
+            && self.openhook.is_none()
+            && !self.rules.fail_closed()
+            && self.manifests.iter().all(is_quiet)
+    }
+}
+
+/// A notice of a policy that was approved with the hooks and is gone.
+fn missing_policy(manifest: &LoadedManifest) -> Option<String> {
+    let consent = manifest.consent()?;
+    let mut policies = discover::policy_paths(manifest.source.folder());
+    let policy = policies.find(|path| consent.names(path) && !path.exists())?;
+    Some(format!(
+        "the policy `{}` was trusted with the hooks and is gone: they run without it",
+        policy.display()
+    ))
+}

@@ -1,0 +1,429 @@
+//! On-disk cache of a parsed manifest, so that YAML is parsed and checked only
+//! once and an event reads only its own hooks.
+//!
+//! A file consists of a header, an index and one segment per event. The header
+//! has a MAC over the manifest's hash and the index, and the index has the hash
+//! of every segment: the header and the segment that an event needs are verified,
+//! whatever the size of the manifest. A file that fails is not used. A managed
+//! manifest has no cache, because the user can compute the MAC.
+//!
+//! A segment has one line per hook: its position, its matcher and the hook itself
+//! as JSON, separated by tabs (which JSON does not contain). The file's name is the
+//! hash of the manifest and its format: one text can mean different things in two
+//! formats.
+
+use std::borrow::Cow;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhook_model::{CompiledMatcher, Format, Hook, HookEvent, Manifest, MatchTarget, Matcher};
+use anyhook_util::fs::open_regular;
+use anyhook_util::hash::{hex, hmac_sha256, sha256};
+
+use crate::config::cache_key::CacheKey;
+
+/// The cache's folder in the state folder.
+pub(crate) const FOLDER: &str = "plans";
+
+/// What every header begins with.
+const MAGIC: &str = "anyhook plan ";
+
+/// Changes with the file format and with the fields of a hook.
+const VERSION: &str = concat!("3/", env!("CARGO_PKG_VERSION"));
+
+/// What is read at once; most files are smaller.
+const FIRST_READ_BYTES: u64 = 16 * 1024;
+
+/// A larger file, which no manifest can need, is not read.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The file name of a manifest's cache.
+pub(super) fn manifest_hash(format: Format, text: &str) -> String {
+    sha256(format!("{format:?}\0{text}").as_bytes())
+}
+
+/// The hooks of a manifest, as far as they are needed.
+#[derive(Debug)]
+pub(super) enum ManifestHooks {
+    All(Vec<Hook>),
+    /// In a process that handles many events.
+    Compiled(Vec<(Hook, CompiledMatcher)>),
+    /// Verified segments of the events with these names.
+    Segments {
+        events: Vec<String>,
+        text: String,
+    },
+}
+
+/// What was found in the cache.
+#[derive(Debug)]
+pub(super) enum CacheLookup {
+    Found(ManifestHooks),
+    /// There is no file, or one of another version or key.
+    Missing,
+    /// The file is not as anyhook has written it.
+    Tampered,
+}
+
+impl ManifestHooks {
+    /// Loads the hooks of an event.
+    pub(super) fn load(state: &Path, manifest: &str, event: &HookEvent) -> CacheLookup {
+        let Ok((file, metadata)) = open_regular(&state.join(FOLDER).join(manifest)) else {
+            return CacheLookup::Missing;
+        };
+        let Some(key) = CacheKey::load(state) else {
+            return CacheLookup::Missing;
+        };
+        let events = [event.event.as_str(), event.native_event.as_str()];
+        match read_segments(file, metadata.len(), &key, manifest, &events) {
+            Ok(text) => CacheLookup::Found(Self::Segments {
+                events: events.map(str::to_owned).to_vec(),
+                text,
+            }),
+            Err(Unusable::OtherKey) => CacheLookup::Missing,
+            Err(Unusable::Tampered) => CacheLookup::Tampered,
+        }
+    }
+
+    pub(super) fn save(hooks: &[Hook], state: &Path, manifest: &str) {
+        // If this fails, the next event parses the manifest again.
+        let key = CacheKey::load_or_create(state);
+        if let Some(content) = key.and_then(|key| encode(hooks, &key, manifest)) {
+            let path = state.join(FOLDER).join(manifest);
+            let _ = anyhook_util::fs::replace(&path, content.as_bytes());
+        }
+    }
+
+    /// Prepares every hook, for a process that handles many events.
+    pub(super) fn compile(&mut self) {
+        if let Self::All(hooks) = self {
+            let hooks = std::mem::take(hooks).into_iter().map(|hook| {
+                let matcher = CompiledMatcher::new(hook.matcher.as_ref());
+                (hook, matcher)
+            });
+            *self = Self::Compiled(hooks.collect());
+        }
+    }
+
+    /// The hooks for this event with their positions; `None` if they are not here.
+    pub(super) fn hooks_for(&self, event: &HookEvent) -> Option<Vec<(usize, Cow<'_, Hook>)>> {
+        let subject = MatchTarget::from_event(event);
+        let is_named = |hook: &Hook| hook.event == event.event || hook.event == event.native_event;
+        match self {
+            Self::All(hooks) => {
+                let named = hooks.iter().enumerate().filter(|(_, hook)| is_named(hook));
+                let selected = named.filter(|(_, hook)| {
+                    CompiledMatcher::new(hook.matcher.as_ref()).fits(subject.as_ref())
+                });
+                Some(
+                    selected
+                        .map(|(at, hook)| (at, Cow::Borrowed(hook)))
+                        .collect(),
+                )
+            }
+            Self::Compiled(hooks) => {
+                let all = hooks.iter().enumerate();
+                let selected = all.filter(|(_, (hook, matcher))| {
+                    is_named(hook) && matcher.fits(subject.as_ref())
+                });
+                let selected = selected.map(|(at, (hook, _))| (at, Cow::Borrowed(hook)));
+                Some(selected.collect())
+            }
+            Self::Segments { events, text } => {
+                let names = [&event.event, &event.native_event];
+                if !names.iter().all(|name| events.contains(name)) {
+                    return None;
+                }
+                select_lines(text, subject.as_ref())
+            }
+        }
+    }
+}
+
+impl From<Manifest> for ManifestHooks {
+    fn from(manifest: Manifest) -> Self {
+        Self::All(manifest.hooks)
+    }
+}
+
+/// The hooks of verified lines that match.
+fn select_lines(
+    text: &str,
+    subject: Option<&MatchTarget<'_>>,
+) -> Option<Vec<(usize, Cow<'static, Hook>)>> {
+    let mut selected = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, '\t');
+        let (position, matcher, hook) = (parts.next()?, parts.next()?, parts.next()?);
+        let matcher: Option<Matcher> = match matcher {
+            "" => None,
+            matcher => Some(serde_json::from_str(matcher).ok()?),
+        };
+        if CompiledMatcher::new(matcher.as_ref()).fits(subject) {
+            let hook = serde_json::from_str(hook).ok()?;
+            selected.push((position.parse().ok()?, Cow::Owned(hook)));
+        }
+    }
+    // Those of two names come in two segments.
+    selected.sort_by_key(|(position, _)| *position);
+    Some(selected)
+}
+
+/// The content of a cache file.
+fn encode(hooks: &[Hook], key: &CacheKey, manifest: &str) -> Option<String> {
+    let mut segments: Vec<(&str, String)> = Vec::new();
+    for (position, hook) in hooks.iter().enumerate() {
+        let matcher = hook.matcher.as_ref().map(serde_json::to_string);
+        let matcher = matcher.transpose().ok()?.unwrap_or_default();
+        let json = serde_json::to_string(hook).ok()?;
+        let line = [&position.to_string(), "\t", &matcher, "\t", &json, "\n"].concat();
+        match segments.iter_mut().find(|(event, _)| *event == hook.event) {
+            Some((_, segment)) => segment.push_str(&line),
+            None => segments.push((&hook.event, line)),
+        }
+    }
+    let mut index = String::new();
+    for (event, segment) in &segments {
+        let event = serde_json::to_string(event).ok()?;
+        let length = segment.len().to_string();
+        index.extend([&sha256(segment.as_bytes()), " ", &length, " ", &event, "\n"]);
+    }
+    let mac = index_mac(key, manifest, index.as_bytes());
+    let id = &key.id;
+    let mut content = format!("{MAGIC}{VERSION} {id} {mac} {}\n{index}", index.len());
+    content.extend(segments.into_iter().map(|(_, segment)| segment));
+    Some(content)
+}
+
+fn index_mac(key: &CacheKey, manifest: &str, index: &[u8]) -> String {
+    let parts = [VERSION.as_bytes(), b"\0", manifest.as_bytes(), b"\0", index];
+    hex(&hmac_sha256(&key.secret, &parts))
+}
+
+/// Why a cache file is not used.
+#[derive(Debug, PartialEq, Eq)]
+enum Unusable {
+    /// It was written by another version or with another key.
+    OtherKey,
+    Tampered,
+}
+
+/// The verified lines of these events.
+fn read_segments(
+    mut file: impl Read + Seek,
+    size: u64,
+    key: &CacheKey,
+    manifest: &str,
+    events: &[&str],
+) -> Result<String, Unusable> {
+    let tampered = || Unusable::Tampered;
+    if size > MAX_FILE_BYTES {
+        return Err(Unusable::Tampered);
+    }
+    let first = FIRST_READ_BYTES.min(size);
+    let mut start = Vec::with_capacity(usize::try_from(first).unwrap_or_default());
+    let mut read_up_to = |start: &mut Vec<u8>, end: u64| {
+        let missing = end.saturating_sub(start.len() as u64);
+        let read = Read::by_ref(&mut file).take(missing).read_to_end(start);
+        read.map_err(|_| Unusable::Tampered)
+    };
+    read_up_to(&mut start, first)?;
+    let line_end = start
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .ok_or_else(tampered)?;
+    let header = start.get(..line_end).ok_or_else(tampered)?;
+    let header = std::str::from_utf8(header).map_err(|_| Unusable::Tampered)?;
+    let mut parts = header.strip_prefix(MAGIC).ok_or_else(tampered)?.split(' ');
+    if parts.next() != Some(VERSION) || parts.next() != Some(&key.id) {
+        return Err(Unusable::OtherKey);
+    }
+    let mac = parts.next().map(str::to_owned);
+    let index_length = parts.next().and_then(|length| length.parse().ok());
+    let index_length: u64 = index_length.ok_or_else(tampered)?;
+    let index_start = line_end as u64 + 1;
+    let index_end = index_start
+        .checked_add(index_length)
+        .filter(|end| *end <= size);
+    let index_end = index_end.ok_or_else(tampered)?;
+    read_up_to(&mut start, index_end)?;
+    let index = slice(&start, index_start, index_end).ok_or_else(tampered)?;
+    if mac != Some(index_mac(key, manifest, index)) {
+        return Err(Unusable::Tampered);
+    }
+    // From here on, the index is as anyhook has written it.
+    let index = std::str::from_utf8(index).map_err(|_| Unusable::Tampered)?;
+    let (mut wanted, mut position) = (Vec::new(), index_end);
+    for line in index.lines() {
+        let mut parts = line.splitn(3, ' ');
+        let (hash, length, event) = (parts.next(), parts.next(), parts.next());
+        let length: u64 = length.and_then(|it| it.parse().ok()).ok_or_else(tampered)?;
+        let event = event.and_then(|event| event.strip_prefix('"')?.strip_suffix('"'));
+        let end = position.checked_add(length).ok_or_else(tampered)?;
+        if event.is_some_and(|event| events.contains(&event)) {
+            wanted.push((hash.unwrap_or_default(), position, end));
+        }
+        position = end;
+    }
+    if position != size {
+        return Err(Unusable::Tampered);
+    }
+    let mut text = String::new();
+    for (hash, from, to) in wanted {
+        let segment = match slice(&start, from, to) {
+            Some(segment) => Cow::Borrowed(segment),
+            None => Cow::Owned(read_at(&mut file, from, to).ok_or_else(tampered)?),
+        };
+        if sha256(&segment) != hash {
+            return Err(Unusable::Tampered);
+        }
+        text.push_str(std::str::from_utf8(&segment).map_err(|_| Unusable::Tampered)?);
+    }
+    Ok(text)
+}
+
+fn slice(bytes: &[u8], from: u64, to: u64) -> Option<&[u8]> {
+    bytes.get(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+}
+
+fn read_at(file: &mut (impl Read + Seek), from: u64, to: u64) -> Option<Vec<u8>> {
+    let length = to.checked_sub(from)?;
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).ok()?);
+    file.take(length).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// For tests with arbitrary content: the hooks that a cache file with a known key
+/// yields for an event, if it is usable.
+#[doc(hidden)]
+pub fn cached_hooks(content: &[u8], secret: [u8; 32], event: &HookEvent) -> Option<Vec<Hook>> {
+    let key = CacheKey::new(secret);
+    let events = [event.event.as_str(), event.native_event.as_str()];
+    let size = content.len() as u64;
+    let file = std::io::Cursor::new(content);
+    let text = read_segments(file, size, &key, "manifest", &events).ok()?;
+    let hooks = select_lines(&text, MatchTarget::from_event(event).as_ref())?;
+    Some(
+        hooks
+            .into_iter()
+            .map(|(_, hook)| hook.into_owned())
+            .collect(),
+    )
+}
+
+/// For the same tests: the content of a cache file.
+#[doc(hidden)]
+pub fn cache_content(hooks: &[Hook], secret: [u8; 32]) -> Option<String> {
+    encode(hooks, &CacheKey::new(secret), "manifest")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn hooks() -> Vec<Hook> {
+        let manifest: Manifest = serde_json::from_value(json!({"spec": "hooks/1.0", "hooks": [
+            {"event": "before_tool_execute", "matcher": {"pattern": "^Ba\tsh?"}, "handler": {"type": "command", "command": "a\tb\nc"}},
+            {"event": "before_tool_execute", "matcher": ["shell", {"mcp": {"server": "x"}}], "blocking": true, "later": 1,
+             "handler": {"type": "http", "url": "https://x", "timeout": 1.5, "async": true, "new": [1]}},
+            {"event": "PreToolUse", "handler": {"type": "command", "command": "x"}},
+            {"event": "session_start", "handler": {"type": "command", "command": "x"}},
+            {"event": "before_tool_execute", "handler": {"type": "command", "command": "y"}},
+        ]})).unwrap();
+        manifest.hooks
+    }
+
+    fn event(tool: &str) -> HookEvent {
+        serde_json::from_value(json!({"event": "before_tool_execute", "source": "x",
+            "native_event": "PreToolUse",
+            "data": {"tool_name": tool, "native_tool_name": "Bash"}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_what_an_event_needs_and_nothing_changed() {
+        let hooks = hooks();
+        let state = tempfile::tempdir().unwrap();
+        let state = state.path();
+        ManifestHooks::save(&hooks, state, "sum");
+        let CacheLookup::Found(stored) = ManifestHooks::load(state, "sum", &event("shell")) else {
+            panic!("not found");
+        };
+        let mut parsed = ManifestHooks::All(hooks.clone());
+        let mut compiled = ManifestHooks::All(hooks.clone());
+        compiled.compile();
+        let expected = |positions: &[usize]| -> Vec<(usize, Cow<'_, Hook>)> {
+            positions
+                .iter()
+                .map(|at| (*at, Cow::Borrowed(&hooks[*at])))
+                .collect()
+        };
+        for found in [&stored, &parsed, &compiled] {
+            assert_eq!(
+                found.hooks_for(&event("shell")).unwrap(),
+                expected(&[1, 2, 4])
+            );
+            assert_eq!(found.hooks_for(&event("find")).unwrap(), expected(&[2, 4]));
+        }
+        let other = HookEvent {
+            event: "session_start".to_owned(),
+            ..event("x")
+        };
+        assert!(stored.hooks_for(&other).is_none());
+        parsed.compile();
+        assert_eq!(parsed.hooks_for(&other).unwrap(), expected(&[2, 3]));
+        assert!(matches!(
+            ManifestHooks::load(state, "none", &other),
+            CacheLookup::Missing
+        ));
+    }
+
+    #[test]
+    fn no_change_of_a_byte_goes_unnoticed() {
+        let content = cache_content(&hooks(), [7; 32]).unwrap().into_bytes();
+        let event = event("shell");
+        let original = cached_hooks(&content, [7; 32], &event).unwrap();
+        assert_eq!(original.len(), 3);
+        assert!(cached_hooks(&content, [8; 32], &event).is_none());
+        for at in 0..content.len() {
+            let mut changed = content.clone();
+            changed[at] ^= 1;
+            let hooks = cached_hooks(&changed, [7; 32], &event);
+            // A segment that the event does not need is not read.
+            assert!(
+                hooks.is_none() || hooks.as_ref() == Some(&original),
+                "byte {at}"
+            );
+            assert!(
+                cached_hooks(&content[..at], [7; 32], &event).is_none(),
+                "cut at {at}"
+            );
+        }
+        let longer = [&content[..], b"0\t\t{}\n"].concat();
+        assert!(cached_hooks(&longer, [7; 32], &event).is_none());
+    }
+
+    #[test]
+    fn a_large_manifest_is_read_in_parts() {
+        let many: Vec<Hook> = (0..5000)
+            .map(|n| Hook {
+                event: format!("event_{}", n % 400),
+                name: Some(format!("hook {n}")),
+                ..hooks()[2].clone()
+            })
+            .collect();
+        let content = cache_content(&many, [1; 32]).unwrap();
+        assert!(content.len() as u64 > 4 * FIRST_READ_BYTES);
+        for name in ["event_0", "event_399"] {
+            let event = HookEvent {
+                event: name.to_owned(),
+                ..event("shell")
+            };
+            let found = cached_hooks(content.as_bytes(), [1; 32], &event).unwrap();
+            assert_eq!(found.len(), 13 - usize::from(name == "event_399"));
+            assert!(found.iter().all(|hook| hook.event == name));
+        }
+    }
+}

@@ -1,0 +1,559 @@
+//! Runs one hook for one event and returns its outcome.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhook_agents::respond::APPROVE_KEY;
+use anyhook_model::answer::ParsedStdout;
+use anyhook_model::decide::apply_exit_contract;
+use anyhook_model::fields::NeutralDialect;
+use anyhook_model::{
+    Decision, Ending, ExitRules, Failure, HandlerKind, HookEvent, HookOutcome, HookResponse,
+    HookRun, Loss, RunOutcome, Scope, Strategy, registry,
+};
+use anyhook_util::env;
+use openhook::Envelope;
+use serde_json::Value;
+
+use crate::config::discover::Dirs;
+use crate::config::manifest::{self, HandlerCommand, SelectedHook};
+use crate::config::settings::Settings;
+use crate::config::trust::CheckedFiles;
+use crate::run::dialect::canonical::parse_canonical_answer;
+use crate::run::dialect::{self, Dialect, ParsedAnswer, Payload, ProgramOutput};
+use crate::run::evaluator;
+use crate::run::exec::command::{CommandContext, CommandLine};
+use crate::run::exec::{
+    self, BaseEnvironment, Cancel, Leftover, ProcessEnd, ProcessRequest, ProcessResult,
+    SpawnOptions,
+};
+use crate::run::guard::{self, GuardCommand};
+use crate::run::http::{self, ResponseText};
+
+/// One hook to run for one event.
+#[derive(Debug, Clone, Copy)]
+pub struct HandlerCall<'a> {
+    pub selected: &'a SelectedHook<'a>,
+    pub event: &'a HookEvent,
+    pub dirs: &'a Dirs,
+    pub cancel: Option<&'a Cancel>,
+    pub fail_closed: bool,
+    /// See [`ProcessRequest::owns_process`].
+    pub owns_process: bool,
+    /// Those of the event, for a hook with the OpenHook dialect.
+    pub envelopes: &'a [Envelope],
+    /// Those of the hook that were compared with its approval.
+    pub(crate) files: &'a CheckedFiles,
+}
+
+/// The result of running a hook.
+#[derive(Debug)]
+pub struct HandlerRun {
+    pub outcome: HookOutcome,
+    /// For the journal.
+    pub record: HookRun,
+    /// The parts of the event that its dialect could not carry.
+    pub lost: Vec<Loss>,
+}
+
+/// The output of a handler, before the rules are applied.
+struct HandlerOutput {
+    ending: Ending,
+    answer: ParsedAnswer,
+    stderr: String,
+    notes: Vec<String>,
+    lost: Vec<Loss>,
+    /// Its dialect has no way to decide.
+    observes_only: bool,
+}
+
+impl HandlerOutput {
+    fn without_answer(end: ProcessEnd) -> Self {
+        let ending = match end {
+            ProcessEnd::Exit(code) => Ending::Exit(code),
+            ProcessEnd::Signal(signal) => Ending::Signal(signal),
+            ProcessEnd::Timeout => Ending::Timeout,
+            ProcessEnd::Cancelled => Ending::CannotStart("cancelled".to_owned()),
+            ProcessEnd::NotStarted(why) => Ending::CannotStart(why),
+        };
+        Self {
+            ending,
+            answer: ParsedAnswer::default(),
+            stderr: String::new(),
+            notes: Vec::new(),
+            lost: Vec::new(),
+            observes_only: false,
+        }
+    }
+
+    fn with_answer(answer: ParsedAnswer) -> Self {
+        Self {
+            answer,
+            ..Self::without_answer(ProcessEnd::Exit(0))
+        }
+    }
+
+    /// Whether it is no answer, or one that cannot be read.
+    fn failed(&self) -> bool {
+        let decision = self.answer.response.decision;
+        match self.ending {
+            Ending::Exit(2) => false,
+            Ending::Exit(0) => self.answer.error.is_some() && decision != Some(Decision::Deny),
+            Ending::Exit(_) => !matches!(decision, Some(Decision::Deny | Decision::Ask)),
+            Ending::Signal(_) | Ending::Timeout | Ending::CannotStart(_) => true,
+        }
+    }
+
+    fn asks(&self) -> bool {
+        self.answer.response.decision == Some(Decision::Ask)
+    }
+
+    /// Adds the output for a further part.
+    fn join(&mut self, part: Self) {
+        let (here, there) = (&mut self.answer.response, part.answer.response);
+        for (text, more) in [
+            (&mut here.context, there.context),
+            (&mut here.system_message, there.system_message),
+        ] {
+            match (text.as_mut(), more) {
+                (Some(text), Some(more)) if *text != more => {
+                    text.push('\n');
+                    text.push_str(&more);
+                }
+                (None, more) => *text = more,
+                _ => {}
+            }
+        }
+        if here.updated_input.is_some() || there.updated_input.is_some() {
+            here.updated_input = None;
+            here.decision = Some(Decision::Deny);
+            here.reason = Some("A hook changes one part of this call, which cannot be done here; it is denied instead.".to_owned());
+            self.lost.push(Loss::new(
+                "updated_input",
+                "the call has several parts, of which one alone cannot be changed; denied instead",
+            ));
+            return;
+        }
+        if there.decision.is_none() {
+            // Approval of one part does not approve the whole.
+            here.decision = None;
+            here.metadata.shift_remove(APPROVE_KEY);
+        }
+        if there.should_continue == Some(false) {
+            here.should_continue = Some(false);
+        }
+        self.notes.extend(part.notes);
+        self.lost.extend(part.lost);
+    }
+}
+
+impl HandlerCall<'_> {
+    /// Runs the hook and waits for it.
+    pub fn run(&self) -> HandlerRun {
+        let started = Instant::now();
+        let hook = &self.selected.hook;
+        let kind = hook.handler.kind;
+        let output = match kind {
+            HandlerKind::Command => self.run_command().map(Some),
+            HandlerKind::Http => self.post_event().map(Some),
+            HandlerKind::Prompt | HandlerKind::Agent => self.ask_evaluator(),
+        };
+        let cannot_start = |why| HandlerOutput::without_answer(ProcessEnd::NotStarted(why));
+        let (outcome, exit, lost) = match output.unwrap_or_else(|why| Some(cannot_start(why))) {
+            None => (self.without_evaluator(), None, Vec::new()),
+            Some(output) => {
+                let exit = match output.ending {
+                    Ending::Exit(code) if kind == HandlerKind::Command => Some(code),
+                    _ => None,
+                };
+                let mut rules = self.rules();
+                rules.blocking &= !output.observes_only;
+                let lost = output.lost.clone();
+                let mut outcome = self.checked(rules, outcome(rules, output));
+                for warning in &mut outcome.warnings {
+                    *warning = format!("hook `{}`: {warning}", self.selected.label);
+                }
+                (outcome, exit, lost)
+            }
+        };
+        let message = outcome.message().map(str::to_owned);
+        HandlerRun {
+            record: HookRun {
+                exit,
+                duration_ms: started.elapsed().as_secs_f64() * 1000.0,
+                ..self.selected.new_run(outcome.run, message)
+            },
+            outcome,
+            lost,
+        }
+    }
+
+    /// If a file of the hook changed while it ran, something else may have run:
+    /// only a deny still counts.
+    fn checked(&self, rules: ExitRules, outcome: HookOutcome) -> HookOutcome {
+        let changed = self.files.changed_since();
+        let Some(path) = changed.first().filter(|_| !outcome.response.is_deny()) else {
+            return outcome;
+        };
+        let why = format!("`{}` was changed while it ran", path.display());
+        HookOutcome::failed(rules, &Failure::Changed(why), "")
+    }
+
+    /// An error is why the handler could not be started.
+    fn run_command(&self) -> Result<HandlerOutput, String> {
+        let handler = &self.selected.hook.handler;
+        let command = manifest::command(handler).ok_or("it has no command for this system")?;
+        if let Some(command) = GuardCommand::from_command(command) {
+            let fails = Failure::CannotStart(String::new());
+            guard::set_blocks_if_it_panics(self.rules().blocks_on(&fails));
+            let judged = guard::judge(&command, self.selected, self.event, self.dirs);
+            guard::set_blocks_if_it_panics(false);
+            let finding = judged?;
+            let response = finding.map(|finding| finding.to_response());
+            return Ok(HandlerOutput::with_answer(ParsedAnswer {
+                response: response.unwrap_or_default(),
+                ..ParsedAnswer::default()
+            }));
+        }
+        if command.runs_its_input() {
+            let line = command.to_line(|_| None);
+            return Err(format!(
+                "`{line}` has no script and would run the event that it reads as one"
+            ));
+        }
+        let name = handler.dialect.as_deref();
+        let name = name.unwrap_or(NeutralDialect::Canonical.as_str());
+        let dialect = dialect::resolve(name, self.selected, self.envelopes)
+            .ok_or_else(|| format!("unknown dialect `{name}`"))?;
+        let payloads = dialect
+            .encode(self.event)
+            .map_err(|why| format!("the event cannot be expressed in `{name}`: {why}"))?;
+        let origin = (self.selected.scope, self.selected.folder());
+        let mut combined: Option<HandlerOutput> = None;
+        let mut failed: Option<HandlerOutput> = None;
+        for payload in &payloads {
+            let result = self.execute(command, origin, payload);
+            let output = self.parse_output(&*dialect, &result, payload);
+            let is_over = output.observes_only && output.ending != Ending::Exit(0);
+            if output.failed() || is_over {
+                // A part for which it fails must not hide that it denies another.
+                // To wait for each part that hangs would take too long.
+                let is_final = matches!(output.ending, Ending::Timeout | Ending::CannotStart(_));
+                failed.get_or_insert(output);
+                if is_final && !dialect.observes_only() {
+                    break;
+                }
+                continue;
+            }
+            let decision = output.answer.response.decision;
+            if decision == Some(Decision::Deny) || output.ending == Ending::Exit(2) {
+                return Ok(output);
+            }
+            match &mut combined {
+                None => combined = Some(output),
+                Some(combined) if combined.asks() => {}
+                Some(combined) if output.asks() => *combined = output,
+                Some(combined) => combined.join(output),
+            }
+        }
+        let asks = combined.as_ref().is_some_and(HandlerOutput::asks);
+        let blocks = self.rules().blocks_on(&Failure::Exit(1));
+        if let Some(failed) = failed.filter(|_| blocks || !asks) {
+            return Ok(failed);
+        }
+        match combined {
+            Some(combined) => Ok(combined),
+            None if dialect.observes_only() => {
+                Ok(HandlerOutput::with_answer(ParsedAnswer::default()))
+            }
+            None => Err("the event has no part to run it for".to_owned()),
+        }
+    }
+
+    /// Runs a command of a scope and folder.
+    fn execute(
+        &self,
+        command: HandlerCommand<'_>,
+        (scope, folder): (Scope, &Path),
+        payload: &Payload,
+    ) -> ProcessResult {
+        let handler = &self.selected.hook.handler;
+        let mut cwd = manifest::working_dir(handler, &self.selected.root);
+        // The event names no folder, and this process's own is gone.
+        if cwd.as_os_str().is_empty() {
+            cwd = PathBuf::from(std::path::MAIN_SEPARATOR_STR);
+        }
+        let command_context = CommandContext {
+            scope,
+            root: &self.selected.root,
+            folder,
+            cwd: &cwd,
+        };
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut variables = vec![
+            env::ANYHOOK_AGENT.with(&self.event.source),
+            env::ANYHOOK_EVENT.with(&self.event.event),
+            env::ANYHOOK_PROJECT_DIR.with(text(&self.selected.root)),
+            env::ANYHOOK_MANIFEST_DIR.with(text(self.selected.folder())),
+        ];
+        variables.extend(payload.env.iter().cloned());
+        for (name, value) in &handler.env {
+            match value {
+                Value::String(text) => variables.push((name.clone(), text.clone())),
+                Value::Null => {}
+                other => variables.push((name.clone(), other.to_string())),
+            }
+        }
+        // Of several values of a variable the last one counts.
+        let value = |name: &str| {
+            let mut known = variables.iter().rev();
+            known
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone())
+        };
+        let command_line = match (command, command.words(value)) {
+            (HandlerCommand::Line(line), _) => CommandLine::prepare(line, command_context),
+            (_, words) => CommandLine::prepare_program(&words.unwrap_or_default(), command_context),
+        };
+        if scope != Scope::Project {
+            let own = python_variables(&command.to_line(value), command_context);
+            variables.splice(0..0, own);
+        }
+        let request = ProcessRequest {
+            command_line,
+            cwd,
+            owns_process: self.owns_process,
+            env: variables,
+            stdin: &payload.stdin,
+            timeout: manifest::timeout(handler),
+            cancel: self.cancel,
+        };
+        let options = SpawnOptions {
+            base_env: match scope {
+                Scope::Managed => BaseEnvironment::Clean,
+                Scope::User | Scope::Project => BaseEnvironment::WithoutInjection,
+            },
+            // The folder of the event may be gone; the guard must run all the same.
+            may_run_above_cwd: handler.cwd.is_none(),
+        };
+        exec::run_with(&request, options)
+    }
+
+    fn post_event(&self) -> Result<HandlerOutput, String> {
+        let handler = &self.selected.hook.handler;
+        let settings = Settings::load(self.dirs)?;
+        let body = serde_json::to_vec(self.event).map_err(|error| error.to_string())?;
+        let request = http::build_request(handler, body, &settings.http.allow_plain)?;
+        Ok(self.wait_for_answer(move || http::send(&request), parse_canonical_answer))
+    }
+
+    /// `None` if no evaluator is configured.
+    fn ask_evaluator(&self) -> Result<Option<HandlerOutput>, String> {
+        let handler = &self.selected.hook.handler;
+        let settings = Settings::load(self.dirs)?;
+        let Some(evaluator) = settings.evaluator else {
+            return Ok(None);
+        };
+        let question = evaluator::build_question(handler, self.event);
+        if let Some(command) = &evaluator.command {
+            let payload = Payload {
+                stdin: question.into_bytes(),
+                env: vec![env::ANYHOOK_EVALUATE.with(handler.kind.as_str())],
+                ..Payload::default()
+            };
+            let origin = (Scope::User, self.dirs.config.as_path());
+            let command = HandlerCommand::Line(command);
+            let result = self.execute(command, origin, &payload);
+            let mut output = HandlerOutput::without_answer(result.end.clone());
+            if matches!(result.end, ProcessEnd::Exit(0 | 2)) {
+                let stdout = String::from_utf8_lossy(&result.stdout.bytes);
+                let is_cut = result.stdout.is_cut();
+                output.answer =
+                    ParsedAnswer::from_text(&stdout, is_cut, evaluator::parse_judgement);
+            }
+            output.stderr = String::from_utf8_lossy(&result.stderr.bytes).into_owned();
+            return Ok(Some(output));
+        }
+        let api = evaluator
+            .api
+            .ok_or("the settings' `evaluator` has neither `command` nor `api`")?;
+        let request = evaluator::build_request(&evaluator, api, handler, &question)?;
+        http::check_address(&request.url, &settings.http.allow_plain)?;
+        let send = move || evaluator::ask_endpoint(&request, api);
+        let output = self.wait_for_answer(send, evaluator::parse_judgement);
+        Ok(Some(output))
+    }
+
+    fn wait_for_answer(
+        &self,
+        send: impl FnOnce() -> Result<ResponseText, String> + Send + 'static,
+        parse: fn(&str) -> ParsedAnswer,
+    ) -> HandlerOutput {
+        let timeout = manifest::timeout(&self.selected.hook.handler);
+        match exec::call_with_timeout(timeout, self.cancel, send) {
+            Ok(Ok(answer)) => {
+                let answer = ParsedAnswer::from_text(&answer.text, answer.is_cut, parse);
+                HandlerOutput::with_answer(answer)
+            }
+            Ok(Err(why)) => HandlerOutput::with_answer(ParsedAnswer::from_error(why)),
+            Err(end) => HandlerOutput::without_answer(end),
+        }
+    }
+
+    fn rules(&self) -> ExitRules {
+        ExitRules {
+            // Of a hook that is only observed, what it would have done is recorded.
+            blocking: self.selected.hook.blocking,
+            ..ExitRules::for_hook(&self.selected.hook, self.fail_closed)
+        }
+    }
+
+    /// The output of one run of a command.
+    fn parse_output(
+        &self,
+        dialect: &dyn Dialect,
+        result: &ProcessResult,
+        payload: &Payload,
+    ) -> HandlerOutput {
+        let mut output = HandlerOutput::without_answer(result.end.clone());
+        output.stderr = String::from_utf8_lossy(&result.stderr.bytes).into_owned();
+        output.observes_only = dialect.observes_only();
+        output.lost.clone_from(&payload.lost);
+        if let ProcessEnd::Exit(exit) = result.end
+            && dialect.has_answer_at(exit)
+        {
+            let stdout = String::from_utf8_lossy(&result.stdout.bytes);
+            let is_cut = result.stdout.is_cut() && !output.observes_only;
+            let parse = |stdout: &str| {
+                let stderr = &output.stderr;
+                dialect.parse_answer(
+                    payload.call.as_ref().unwrap_or(self.event),
+                    ProgramOutput {
+                        stdout,
+                        stderr,
+                        exit,
+                    },
+                )
+            };
+            output.answer = ParsedAnswer::from_text(&stdout, is_cut, parse);
+        }
+        self.note_output(result, &mut output);
+        output
+    }
+
+    /// Adds what is unusual about the output, apart from its content.
+    fn note_output(&self, result: &ProcessResult, output: &mut HandlerOutput) {
+        for (stream, captured) in [("stdout", &result.stdout), ("stderr", &result.stderr)] {
+            if captured.is_cut() {
+                let total = captured.total;
+                output.notes.push(format!(
+                    "{stream} was cut: {total} bytes were written, 1 MiB is read"
+                ));
+            }
+        }
+        let Some(leftover) = result.leftover else {
+            return;
+        };
+        let done = match leftover {
+            Leftover::Ended => "which was ended",
+            Leftover::Running => "and has left its group: it may still run, and was not waited for",
+        };
+        let note = format!(
+            "it left a process behind that held its output open, {done}; use `async: true` or redirect its output"
+        );
+        // Silence usually means "no objection"; here the answer may have been on
+        // its way.
+        let is_missing = result.stdout.is_unfinished && result.stdout.bytes.is_empty();
+        let decides = self.selected.hook.blocking && !output.observes_only;
+        if is_missing && decides && output.ending == Ending::Exit(0) {
+            output
+                .answer
+                .error
+                .get_or_insert(format!("no answer: {note}"));
+        } else {
+            output.notes.push(note);
+        }
+    }
+
+    /// Without an evaluator the hook's strategy for agents without a model decides,
+    /// unless a failure blocks.
+    fn without_evaluator(&self) -> HookOutcome {
+        const CAPABILITY: &str = "llm_evaluated";
+        let hook = &self.selected.hook;
+        let label = &self.selected.label;
+        let default = registry::capability(CAPABILITY).map(|capability| capability.default);
+        let strategy = hook.strategy(CAPABILITY).or(default);
+        let advice = "no evaluator is configured (`evaluator` in the settings)";
+        let message = format!("hook `{label}` asks a model, and {advice}");
+        let failure = Failure::CannotStart(advice.to_owned());
+        let (response, run) = match strategy {
+            Some(Strategy::Block) => (HookResponse::deny(message.clone()), RunOutcome::Deny),
+            _ if self.rules().blocks_on(&failure) => {
+                (HookResponse::deny(failure.deny_reason()), RunOutcome::Error)
+            }
+            Some(Strategy::Warn) => (HookResponse::default(), RunOutcome::Warn),
+            Some(Strategy::Exclude) | None => (HookResponse::default(), RunOutcome::Skipped),
+        };
+        HookOutcome {
+            response,
+            run,
+            warnings: vec![message],
+        }
+    }
+}
+
+fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {
+    let HandlerOutput {
+        ending,
+        answer,
+        stderr,
+        notes,
+        ..
+    } = output;
+    // A dialect may refuse at other exit codes than the canonical ones. It cannot
+    // allow there: nobody knows how far such a program came.
+    let refuses = matches!(
+        answer.response.decision,
+        Some(Decision::Deny | Decision::Ask)
+    );
+    let ending = match ending {
+        Ending::Exit(code) if code != 2 && refuses => Ending::Exit(0),
+        ending => ending,
+    };
+    let rest = Box::new(answer.response);
+    let stdout = match answer.error {
+        Some(why) if !rest.is_deny() => ParsedStdout::Unreadable {
+            why,
+            rest,
+            warnings: answer.warnings,
+        },
+        _ => ParsedStdout::Answer(rest, answer.warnings),
+    };
+    let mut outcome = apply_exit_contract(rules, &ending, stdout, &stderr);
+    outcome.warnings.extend(notes);
+    outcome
+}
+
+/// A user's Python program must not import modules of the project that it runs
+/// in. It still finds those in its own folder.
+fn python_variables(command: &str, context: CommandContext<'_>) -> Vec<(String, String)> {
+    let mut variables = vec![env::PYTHONSAFEPATH.with("1")];
+    let files = context.files_of(command, &[]).files.into_iter();
+    let mut paths: Vec<PathBuf> = files
+        .filter(|file| file.extension().is_some_and(|end| end == "py"))
+        .filter_map(|file| file.parent().map(Path::to_owned))
+        .filter(|folder| !folder.starts_with(context.root) || folder.starts_with(context.folder))
+        .collect();
+    if paths.is_empty() {
+        return variables;
+    }
+    let others = env::PYTHONPATH
+        .os()
+        .filter(|_| context.scope != Scope::Managed);
+    let others = others.unwrap_or_default();
+    paths.extend(std::env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));
+    if let Ok(joined) = std::env::join_paths(paths) {
+        variables.push(env::PYTHONPATH.with(joined.to_string_lossy()));
+    }
+    variables
+}

@@ -1,0 +1,248 @@
+//! Handlers that are a web service: the canonical event is posted, the body
+//! of the response is the canonical answer.
+//!
+//! The client is created only when such a handler runs. Redirects are not
+//! followed: only the address that the user has approved is called.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use anyhook_model::Handler;
+use anyhook_util::env;
+use serde_json::Value;
+use ureq::Body;
+use ureq::config::ConfigBuilder;
+use ureq::http::Response;
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::typestate::AgentScope;
+
+use crate::config::manifest;
+use crate::run::exec::MAX_OUTPUT_BYTES;
+
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
+pub struct HttpRequest {
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    pub timeout: Duration,
+}
+
+/// Builds the request of a handler and fills in the variables of its headers.
+pub fn build_request(
+    handler: &Handler,
+    body: Vec<u8>,
+    allow_plain: &[String],
+) -> Result<HttpRequest, String> {
+    let url = handler.url.clone().ok_or("it has no `url`")?;
+    check_address(&url, allow_plain)?;
+    let mut headers = Vec::new();
+    for (name, value) in &handler.headers {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let text = expand_variables(&text, &handler.allowed_env_vars, env::by_name)
+            .map_err(|why| format!("header `{name}`: {why}"))?;
+        headers.push((name.clone(), text));
+    }
+    Ok(HttpRequest {
+        url,
+        headers,
+        body,
+        timeout: manifest::timeout(handler),
+    })
+}
+
+/// The body of a successful response.
+#[derive(Debug)]
+pub struct ResponseText {
+    pub text: String,
+    /// There was more than [`MAX_OUTPUT_BYTES`] of it.
+    pub is_cut: bool,
+}
+
+/// Sends a request.
+pub fn send(request: &HttpRequest) -> Result<ResponseText, String> {
+    let host = host(&request.url).unwrap_or_default();
+    // The caller enforces the timeout; this only ends the thread behind it.
+    let limit = request.timeout.saturating_add(Duration::from_secs(1));
+    let mut config = client_config(limit);
+    if is_loopback(&host) {
+        config = config.proxy(None);
+    }
+    let common = ["content-type", "accept"].map(|name| (name, "application/json"));
+    let own = request.headers.iter();
+    let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
+    let headers = common.into_iter().chain(own);
+    let mut response = post_unread(config, &request.url, headers, &request.body)
+        .map_err(|error| format!("POST {}: {error}", request.url))?;
+    let status = response.status();
+    if !status.is_success() {
+        return Err(format!(
+            "POST {}: the server answered {}",
+            request.url,
+            status.as_u16()
+        ));
+    }
+    let reader = response.body_mut().as_reader();
+    let mut body = Vec::new();
+    let limit = MAX_OUTPUT_BYTES as u64 + 1;
+    let read = reader.take(limit).read_to_end(&mut body);
+    read.map_err(|error| format!("POST {}: {error}", request.url))?;
+    let is_cut = body.len() > MAX_OUTPUT_BYTES;
+    body.truncate(MAX_OUTPUT_BYTES);
+    Ok(ResponseText {
+        text: String::from_utf8_lossy(&body).into_owned(),
+        is_cut,
+    })
+}
+
+/// The response to a POST, and its body of at most `limit` bytes.
+pub(crate) fn post<'a>(
+    config: ConfigBuilder<AgentScope>,
+    url: &str,
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    body: &[u8],
+    limit: u64,
+) -> Result<(Response<Body>, Vec<u8>), ureq::Error> {
+    let mut response = post_unread(config, url, headers, body)?;
+    let reader = response.body_mut().with_config().limit(limit);
+    let body = reader.read_to_vec()?;
+    Ok((response, body))
+}
+
+fn post_unread<'a>(
+    config: ConfigBuilder<AgentScope>,
+    url: &str,
+    headers: impl IntoIterator<Item = (&'a str, &'a str)>,
+    body: &[u8],
+) -> Result<Response<Body>, ureq::Error> {
+    let agent: ureq::Agent = config.build().into();
+    let headers = headers.into_iter();
+    let post = headers.fold(agent.post(url), |post, (name, value)| {
+        post.header(name, value)
+    });
+    post.send(body)
+}
+
+/// Trusts the platform's certificates, follows no redirects, and returns every
+/// status as a response.
+pub(crate) fn client_config(timeout: Duration) -> ConfigBuilder<AgentScope> {
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
+    ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .http_status_as_error(false)
+        .user_agent(concat!("anyhook/", env!("CARGO_PKG_VERSION")))
+        .tls_config(tls.build())
+}
+
+/// https, or http to this machine or to a host that the user has allowed.
+pub fn check_address(url: &str, allow_plain: &[String]) -> Result<(), String> {
+    let lower = url.to_ascii_lowercase();
+    if lower.starts_with("https://") {
+        return Ok(());
+    }
+    if !lower.starts_with("http://") {
+        return Err(format!("`{url}` is not an http or https address"));
+    }
+    let host = host(&lower).ok_or_else(|| format!("`{url}` has no host"))?;
+    if is_loopback(&host) || allow_plain.contains(&host) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{url}` is not https; use https, or list `{host}` under `http.allow_plain` in the settings"
+    ))
+}
+
+fn host(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let host = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next()?,
+        None => host.split(':').next()?,
+    };
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Replaces `$NAME` and `${NAME}` by the variables that the handler may use.
+fn expand_variables(
+    text: &str,
+    allowed: &[String],
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let braced = after
+            .strip_prefix('{')
+            .and_then(|inner| inner.split_once('}'));
+        let (name, tail) = braced.unwrap_or_else(|| {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let end = after.find(|c| !is_name(c)).unwrap_or(after.len());
+            after.split_at_checked(end).unwrap_or((after, ""))
+        });
+        rest = tail;
+        if name.is_empty() {
+            out.push('$');
+            continue;
+        }
+        if !allowed.iter().any(|allowed| allowed == name) {
+            return Err(format!("`{name}` is not in `allowed_env_vars`"));
+        }
+        out.push_str(&lookup(name).ok_or_else(|| format!("`{name}` is not set"))?);
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_encrypted_or_local_addresses_are_allowed() {
+        let allowed = ["hooks.lan".to_owned()];
+        for fine in [
+            "https://a.test/x",
+            "http://localhost:8080/x",
+            "http://127.0.0.1/x",
+            "http://[::1]:9/x",
+            "HTTP://hooks.lan/x",
+        ] {
+            assert_eq!(check_address(fine, &allowed), Ok(()), "{fine}");
+        }
+        for bad in [
+            "http://a.test",
+            "http://localhost@a.test/",
+            "http://localhost.a.test",
+            "http://a.test\\@localhost/",
+            "ftp://localhost",
+            "file:///etc/passwd",
+            "http://",
+        ] {
+            assert!(check_address(bad, &allowed).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn headers_use_only_allowed_variables() {
+        let allowed = ["KEY".to_owned(), "GONE".to_owned()];
+        let lookup = |name: &str| (name != "GONE").then(|| format!("<{name}>"));
+        let filled = |text| expand_variables(text, &allowed, lookup);
+        assert_eq!(filled("Bearer $KEY!"), Ok("Bearer <KEY>!".to_owned()));
+        assert_eq!(filled("${KEY}x$"), Ok("<KEY>x$".to_owned()));
+        assert!(filled("$HOME").is_err());
+        assert!(filled("$KEYS").is_err());
+        assert!(filled("$GONE").is_err());
+    }
+}

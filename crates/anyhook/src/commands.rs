@@ -1,0 +1,32 @@
+//! One file per command.
+
+pub(crate) mod agents;
+pub(crate) mod allow_once;
+pub(crate) mod caller;
+pub(crate) mod check;
+pub(crate) mod codex;
+pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod emit;
+pub(crate) mod explain;
+pub(crate) mod guard;
+pub(crate) mod init;
+pub(crate) mod install;
+pub(crate) mod log;
+pub(crate) mod man;
+pub(crate) mod openhook;
+pub(crate) mod registries;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod serve;
+pub(crate) mod ship;
+pub(crate) mod stats;
+pub(crate) mod status;
+pub(crate) mod tail;
+pub(crate) mod test;
+pub(crate) mod trust;
+pub(crate) mod uninstall;
+pub(crate) mod validate;

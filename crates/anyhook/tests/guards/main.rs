@@ -1,0 +1,12 @@
+//! Built-in guards, `if`, `mode: observe` and exceptions, through the real binary.
+#![cfg(test)]
+
+mod agents;
+mod allow_once;
+mod check;
+mod conditions;
+mod dispatch;
+mod observe;
+mod presets;
+mod support;
+mod trust;

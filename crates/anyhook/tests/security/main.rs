@@ -1,0 +1,16 @@
+//! What must not switch a guard off, tried with the real binary: each test is
+//! one way in which a guard once did not hold.
+#![cfg(unix)]
+#![cfg(test)]
+
+mod config;
+mod consent;
+mod daemon;
+mod disarm;
+mod failures;
+mod install;
+mod once;
+mod redaction;
+mod rewrites;
+mod support;
+mod tools;

@@ -1,0 +1,79 @@
+//! Benchmarks, reported as ratios within one run: absolute times are too noisy.
+//!
+//! Every table measures its baseline and its candidates in turn, so that noise
+//! affects both, and compares the best of many runs.
+
+mod codex;
+mod convert;
+mod daemon;
+mod dispatch;
+mod measure;
+mod openhook;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::run::{cargo, run as run_command};
+
+type Benchmark = fn(&Setup) -> Result<(), String>;
+
+const BENCHMARKS: &[(&str, Benchmark)] = &[
+    ("validate", convert::validate),
+    ("convert", convert::convert),
+    ("run", dispatch::run),
+    ("openhook", openhook::run),
+    ("codex", codex::run),
+    ("daemon", daemon::run),
+];
+
+/// What every benchmark needs.
+pub(crate) struct Setup {
+    /// The release build.
+    pub anyhook: PathBuf,
+    /// Everything that it writes is below it.
+    pub folder: PathBuf,
+}
+
+impl Setup {
+    /// The same binary with folders of its own.
+    fn beside(&self, name: &str) -> Self {
+        Self {
+            anyhook: self.anyhook.clone(),
+            folder: self.folder.join(name),
+        }
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.anyhook);
+        self.isolate(&mut command);
+        command
+    }
+
+    /// Keeps the user's own configuration out of the measurement.
+    pub(crate) fn isolate(&self, command: &mut Command) {
+        for (name, folder) in [
+            ("ANYHOOK_CONFIG_DIR", "config"),
+            ("ANYHOOK_STATE_DIR", "state"),
+            ("ANYHOOK_MANAGED_DIR", "managed"),
+        ] {
+            command.env(name, self.folder.join(folder));
+        }
+        command.env("HOME", &self.folder);
+    }
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    run_command(cargo().args(["build", "--release", "--package", "anyhook"]))?;
+    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let setup = Setup {
+        anyhook: crate::suite::target().join("release/anyhook"),
+        folder: scratch.path().to_owned(),
+    };
+    let wanted =
+        |name: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == name);
+    for (name, benchmark) in BENCHMARKS.iter().filter(|(name, _)| wanted(name)) {
+        println!("\n== {name}");
+        benchmark(&setup)?;
+    }
+    Ok(())
+}
