@@ -113,6 +113,9 @@ pub struct ClientSetup {
     pub before: Vec<Vec<String>>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Variables of each client where several run at once; `@instance@` is its number.
+    #[serde(default)]
+    pub instance_env: BTreeMap<String, String>,
     #[serde(default)]
     pub file: Vec<FileSpec>,
     /// The client needs a newer Node.js than the machine may have: put the pinned one first in its PATH.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{AtPath, Error, Result};
 use crate::fake_model::FakeModel;
 use crate::isolation;
+use crate::placeholder::Placeholders;
 use crate::script::Script;
 
 pub const JOB_FILE: &str = "job.json";
@@ -41,6 +42,8 @@ pub struct Job {
     pub ends: Vec<PathBuf>,
     pub ends_ms: u64,
     pub env: BTreeMap<String, String>,
+    /// More variables of each client where several run at once; `@instance@` is its number.
+    pub instance_env: BTreeMap<String, String>,
     /// Where the client is started.
     pub start: PathBuf,
     /// The folder of job, result, request log and output.
@@ -145,8 +148,16 @@ impl Job {
         result: &mut JobResult,
     ) -> Result<()> {
         let mut children = Vec::new();
-        for _ in 0..count {
-            children.push(self.spawn(argv)?);
+        for instance in 0..count {
+            let mut command = self.command(argv)?;
+            if count > 1 {
+                let mut placeholders = Placeholders::default();
+                placeholders.set("instance", instance.to_string());
+                for (name, value) in &self.instance_env {
+                    command.env(name, placeholders.fill_text(value));
+                }
+            }
+            children.push(spawn_command(&mut command)?);
         }
         let mut interrupted: Option<Instant> = None;
         result.exit = Some(0);
@@ -180,7 +191,7 @@ impl Job {
     }
 
     fn start_service(&self, service: &Service, deadline: Instant) -> Result<Child> {
-        let mut child = self.spawn(&service.argv)?;
+        let mut child = spawn_command(&mut self.command(&service.argv)?)?;
         let pid = self.run.join(SERVICE_PID_FILE);
         fs::write(&pid, child.id().to_string()).at("write", pid)?;
         while TcpStream::connect(("127.0.0.1", service.port)).is_err() {
@@ -213,7 +224,7 @@ impl Job {
         }
     }
 
-    fn spawn(&self, argv: &[String]) -> Result<Child> {
+    fn command(&self, argv: &[String]) -> Result<Command> {
         let mut command = if self.namespace {
             isolation::user_command(argv)
         } else {
@@ -229,7 +240,7 @@ impl Job {
             .stdin(Stdio::null())
             .stdout(self.open_output(STDOUT_FILE)?)
             .stderr(self.open_output(STDERR_FILE)?);
-        spawn_command(&mut command)
+        Ok(command)
     }
 
     fn open_output(&self, name: &str) -> Result<File> {

@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         self
     }
 
-    /// So many clients at the same time.
+    /// Starts this number of clients at the same time.
     pub fn at_once(mut self, count: usize) -> Self {
         self.at_once = count;
         self
@@ -335,6 +335,12 @@ impl<'a> Session<'a> {
             ends: self.ends.iter().map(fill_path).collect(),
             ends_ms: u64::try_from(self.ends_within.as_millis()).unwrap_or(u64::MAX),
             env: sandbox.env.clone(),
+            instance_env: client
+                .setup
+                .instance_env
+                .iter()
+                .map(|(name, value)| (name.clone(), placeholders.fill_text(value)))
+                .collect(),
             start,
             run: sandbox.run.clone(),
             namespace: *isolation == Isolation::Namespace,
