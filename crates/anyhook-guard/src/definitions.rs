@@ -101,7 +101,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
             "`clean -f` in all spellings, `stash drop`, `stash clear`",
             "force pushes without lease, pushes that delete a remote branch or tag, `push --mirror`",
             "`branch -D`, `tag -d`, `update-ref -d`, `worktree remove --force`",
-            "rewriting history: `filter-branch`, `filter-repo`, `rebase` of pushed branches (asks), `reflog expire`, `gc --prune=now`",
+            "rewriting history: `filter-branch`, `filter-repo`, `rebase --root` (asks), `reflog expire`, `gc --prune=now`",
             "`--no-verify`, and hooks switched off by `core.hooksPath` or an environment variable",
         ],
         misses: &[
@@ -234,7 +234,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
             "`kubectl delete`, `drain`, `replace --force`, `scale --replicas=0`; `helm uninstall`",
             "`aws`, `gcloud`, `az`, `doctl`, `hcloud`, `oci`, `ibmcloud`, `flyctl`, `heroku` and their relatives: delete, terminate, destroy, purge; `aws s3 rm --recursive`, `aws s3 rb`, `gsutil rm -r`",
             "`gh repo delete`, `gh release delete`, `gh api -X DELETE`, `glab repo delete`, archives and visibility changes (asks)",
-            "`docker system prune`, `docker volume rm`, `docker rm -f` of everything, `docker compose down -v`",
+            "`docker system prune -a`, `docker volume rm`, `docker rm -f` of everything, `docker compose down -v`",
         ],
         misses: &[
             "changes by APIs that are called with `curl`, except DELETE requests to the clouds' own hosts",

@@ -9,6 +9,7 @@ mod code;
 mod evaluate;
 mod expand;
 mod invocation;
+mod mounts;
 mod output;
 mod parser;
 mod powershell;
@@ -133,6 +134,8 @@ pub fn analyze(
         has_errors: false,
         work: 0,
         written: std::collections::HashMap::new(),
+        links: Vec::new(),
+        mounts: Vec::new(),
     };
     if command.len() > MAX_COMMAND_BYTES {
         evaluator.is_incomplete = true;

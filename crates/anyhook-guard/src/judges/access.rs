@@ -80,8 +80,6 @@ const READERS: &[&str] = &[
     "xmllint",
     "glow",
     "tr",
-    "split",
-    "csplit",
     "zcat",
     "gzip",
     "bzip2",
@@ -136,6 +134,8 @@ const READERS: &[&str] = &[
     "gtail",
     "fgrep",
     "uuencode",
+    "sqlite3",
+    "findstr",
 ];
 
 impl ShellFile {
@@ -187,15 +187,7 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             if let Some(folder) = folder {
                 push(&folder, Access::Write);
                 for source in sources {
-                    let base = source
-                        .text
-                        .trim_end_matches('/')
-                        .rsplit('/')
-                        .next()
-                        .unwrap_or_default();
-                    let inside =
-                        ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')));
-                    push(&inside, Access::Write);
+                    push(&file_in(&folder, source), Access::Write);
                 }
             }
         }
@@ -212,15 +204,7 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             if let Some(folder) = last.cloned().or(target) {
                 push(&folder, Access::Write);
                 for source in sources {
-                    let base = source
-                        .text
-                        .trim_end_matches('/')
-                        .rsplit('/')
-                        .next()
-                        .unwrap_or_default();
-                    let inside =
-                        ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')));
-                    push(&inside, Access::Write);
+                    push(&file_in(&folder, source), Access::Write);
                 }
             }
         }
@@ -244,6 +228,11 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                     push(word, Access::Write);
                 }
                 index += 1;
+            }
+            if name == "patch"
+                && let Some(folder) = option_word(invocation, &["-d", "--directory"])
+            {
+                push(&folder, Access::Write);
             }
         }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
@@ -396,7 +385,7 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                     push(operand, Access::Read);
                 }
             }
-            if extracts && let Some(folder) = target_folder_option(invocation) {
+            if extracts && let Some(folder) = option_word(invocation, &["-C", "--directory"]) {
                 push(&folder, Access::Write);
             }
             if let Some(at) = invocation.words.iter().position(|word| word.text == "-T")
@@ -404,6 +393,19 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             {
                 push(word, Access::Read);
             }
+        }
+        "split" | "csplit" => {
+            // The prefix of what is written.
+            if let Some(prefix) = operands.get(1).filter(|_| name == "split") {
+                push(prefix, Access::Write);
+            }
+            if let Some(prefix) = option_word(invocation, &["-f", "--prefix"]) {
+                push(&prefix, Access::Write);
+            }
+            operands
+                .first()
+                .into_iter()
+                .for_each(|file| push(file, Access::Read));
         }
         "docker" | "podman" => {
             let texts: Vec<&str> = invocation.texts().collect();
@@ -440,8 +442,13 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             }
         }
         _ if READERS.contains(&name) => {
+            let is_in_place = matches!(name, "yq" | "jq")
+                && invocation.has_option("i", &["--inplace", "--in-place"]);
             for operand in operands {
                 push(operand, Access::Read);
+                if is_in_place {
+                    push(operand, Access::Write);
+                }
                 if let Some((_, value)) = operand.text.split_once(['=', '@']) {
                     push(&ResolvedWord::new(value), Access::Read);
                 }
@@ -521,12 +528,30 @@ fn target_option(invocation: &Invocation) -> Option<ResolvedWord> {
     None
 }
 
-fn target_folder_option(invocation: &Invocation) -> Option<ResolvedWord> {
-    let at = invocation
-        .words
-        .iter()
-        .position(|word| word.text == "-C" || word.text == "--directory")?;
-    invocation.words.get(at + 1).cloned()
+/// The value of an option, in the next word or after `=`.
+fn option_word(invocation: &Invocation, names: &[&str]) -> Option<ResolvedWord> {
+    for (index, word) in invocation.words.iter().enumerate().skip(1) {
+        if names.contains(&word.text.as_str()) {
+            return invocation.words.get(index + 1).cloned();
+        }
+        if let Some((option, value)) = word.text.split_once('=')
+            && names.contains(&option)
+        {
+            return Some(ResolvedWord::new(value));
+        }
+    }
+    None
+}
+
+/// The file of that name in a folder; `host:path/name` counts as well.
+fn file_in(folder: &ResolvedWord, source: &ResolvedWord) -> ResolvedWord {
+    let base = source
+        .text
+        .trim_end_matches('/')
+        .rsplit(['/', ':'])
+        .next()
+        .unwrap_or_default();
+    ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')))
 }
 
 fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
@@ -551,6 +576,11 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
             push(&ResolvedWord::new(path), access);
         }
     }
+    if verb.text == "apply"
+        && let Some(folder) = option_word(invocation, &["--directory"])
+    {
+        push(&folder, Access::Write);
+    }
     if verb.text == "mv"
         && let Some(last) = operands.last()
     {
@@ -560,6 +590,11 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
 
 fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
     let words = &invocation.words;
+    if invocation.name == "wget"
+        && let Some(folder) = option_word(invocation, &["-P", "--directory-prefix"])
+    {
+        push(&folder, Access::Write);
+    }
     for (index, word) in words.iter().enumerate().skip(1) {
         let text = word.text.as_str();
         let (option, value) = match text.split_once('=') {

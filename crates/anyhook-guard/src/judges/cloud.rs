@@ -107,6 +107,15 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     "state",
                     "this changes the state that Terraform keeps of the infrastructure",
                 );
+            } else if first == "apply"
+                && (invocation.has_option("", &["-auto-approve", "--auto-approve"])
+                    || !invocation.input_from.is_empty())
+            {
+                found.ask_user(
+                    "unapproved",
+                    shown(),
+                    "this changes infrastructure without the user having seen the plan",
+                );
             } else if unknown_verb {
                 found.ask_user(
                     "dynamic",
@@ -115,8 +124,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 );
             }
         }
-        "pulumi" | "cdk" | "cdktf" | "serverless" | "sls" | "sst" | "cdk8s" | "copilot"
-        | "amplify" | "zappa" | "chalice" | "eb" | "up" => {
+        "pulumi" | "cdk" | "aws-cdk" | "cdktf" | "serverless" | "sls" | "sst" | "cdk8s"
+        | "copilot" | "amplify" | "zappa" | "chalice" | "eb" | "up" => {
             let is_destroy = matches!(
                 first,
                 "destroy" | "remove" | "delete" | "undeploy" | "terminate"
@@ -127,6 +136,12 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 || invocation.has_option("", &["--destroy"]);
             if is_destroy && !(matches!(name, "up") && first != "stack") {
                 deny(found, "destroy", "this destroys infrastructure");
+            } else if name == "pulumi" && first == "up" && invocation.has_option("y", &["--yes"]) {
+                found.ask_user(
+                    "unapproved",
+                    shown(),
+                    "this changes infrastructure without the user having seen the plan",
+                );
             }
         }
         "sam" if first == "delete" => deny(found, "destroy", "this deletes a stack"),
@@ -265,7 +280,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     || text.starts_with("terminate-")
             }) || matches!(first, "rm" | "rb" | "deletefile")
                 && matches!(name, "mc" | "s5cmd" | "s3cmd")
-                || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"]);
+                || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"])
+                || name == "ibmcloud" && has("rm")
+                || name == "vault" && first == "secrets" && has("disable");
             let is_harmless = name == "vault" && first == "kv" && has("get");
             if is_delete && !is_harmless {
                 deny(found, "delete", "this deletes resources of a cloud");

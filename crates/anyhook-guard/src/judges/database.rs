@@ -133,6 +133,10 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
             found.deny("drop", shown(), "this deletes many keys");
         }
         _ if SQL_CLIENTS.contains(&name) => judge_sql_client(invocation, found),
+        _ if invocation.code.is_some() => {
+            judge_code(invocation, found);
+            judge_framework(invocation, &lower(), found);
+        }
         _ => judge_framework(invocation, &lower(), found),
     }
 }
@@ -177,6 +181,47 @@ fn judge_sql_client(invocation: &Invocation, found: &mut Objections<'_>) {
     }
 }
 
+/// Libraries through which an interpreter's code reaches a database.
+const DATABASE_LIBRARIES: &[&str] = &[
+    "sqlite3",
+    "psycopg",
+    "pymysql",
+    "MySQLdb",
+    "mysql",
+    "sqlalchemy",
+    "asyncpg",
+    "pg",
+    "knex",
+    "better-sqlite3",
+    "DBI",
+    "PDO",
+    "duckdb",
+    "ActiveRecord",
+    "Sequel",
+    "clickhouse",
+    "cassandra",
+    "django.db",
+    "prisma",
+];
+
+/// Statements in the texts of an interpreter's code.
+fn judge_code(invocation: &Invocation, found: &mut Objections<'_>) {
+    let code = invocation.code.as_deref().unwrap_or_default();
+    if !DATABASE_LIBRARIES
+        .iter()
+        .any(|library| code.contains(library))
+    {
+        return;
+    }
+    for quote in ['\'', '"', '`'] {
+        for text in code.split(quote) {
+            if let Some(what) = destructive_statement(text) {
+                return found.deny("statement", invocation.shown(), format!("this {what}"));
+            }
+        }
+    }
+}
+
 /// What a statement of an SQL text destroys.
 fn destructive_statement(text: &str) -> Option<&'static str> {
     let cleaned = strip_sql(&text.replace("\\G", ";").replace("\\g", ";"));
@@ -195,8 +240,12 @@ fn destructive_statement(text: &str) -> Option<&'static str> {
             })
             .filter(|word| !word.is_empty())
             .collect();
-        let has = |word: &str| words.contains(&word);
         for (index, word) in words.iter().enumerate() {
+            let has = |word: &str| words.contains(&word);
+            // A condition before the statement belongs to what feeds it.
+            let has_condition = words
+                .get(index..)
+                .is_some_and(|rest| rest.contains(&"WHERE"));
             let next = words.get(index + 1).copied().unwrap_or_default();
             let is_start = index == 0
                 || words.get(index - 1).is_some_and(|before| {
@@ -205,7 +254,8 @@ fn destructive_statement(text: &str) -> Option<&'static str> {
                         "AS" | "BEGIN" | "THEN" | "DO" | "EXPLAIN" | "ANALYZE" | "EXECUTE" | "GO"
                     )
                 })
-                || index < 4 && (has("WITH") || has("EXPLAIN"))
+                || index < 4 && has("EXPLAIN")
+                || has("WITH")
                 || words.first().is_some_and(|first| {
                     first.starts_with('\\')
                         || *first == "DO"
@@ -252,7 +302,7 @@ fn destructive_statement(text: &str) -> Option<&'static str> {
                 "TRUNCATE" if index == 0 || is_start && !matches!(next, "") => {
                     return Some("empties a table");
                 }
-                "DELETE" if is_start && (next == "FROM" || next == "ONLY") && !has("WHERE") => {
+                "DELETE" if is_start && (next == "FROM" || next == "ONLY") && !has_condition => {
                     return Some("deletes every row of a table");
                 }
                 "DELETE"
@@ -260,10 +310,12 @@ fn destructive_statement(text: &str) -> Option<&'static str> {
                 {
                     return Some("deletes every row of a table");
                 }
-                "DELETE" if index == 0 && !next.is_empty() && !has("WHERE") => {
+                "DELETE" if index == 0 && !next.is_empty() && !has_condition => {
                     return Some("deletes every row of a table");
                 }
-                "UPDATE" if is_start && has("SET") && (!has("WHERE") || is_always_true(&upper)) => {
+                "UPDATE"
+                    if is_start && has("SET") && (!has_condition || is_always_true(&upper)) =>
+                {
                     return Some("changes every row of a table");
                 }
                 _ => {}

@@ -384,6 +384,22 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
             }
         }
         "mv" | "gmv" => moves(invocation, places, found),
+        "tar" | "bsdtar" | "zip" | "7z" => {
+            // An archive that is written over a device.
+            let is_device_named = invocation.operands().any(|word| {
+                normalize(invocation.cwd.as_deref(), &word.text)
+                    .as_deref()
+                    .is_some_and(is_device)
+            });
+            let creates = invocation.has_option("c", &["--create"])
+                || invocation
+                    .texts()
+                    .next()
+                    .is_some_and(|text| text.contains('c') && !text.contains('/'));
+            if is_device_named && creates {
+                found.deny("device", shown(), "this writes to a device");
+            }
+        }
         "cp" | "gcp" | "install" | "ln" | "tee" | "truncate" | "dd" | "sed" | "rsync" | "gtee"
         | "perl" | "patch" => {
             let deletes_rest =
@@ -415,7 +431,9 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
                     let from_nothing = invocation
                         .texts()
                         .any(|text| text == "/dev/null" || text == "if=/dev/null");
-                    if name == "ln" || from_nothing || name != "cp" && name != "install" {
+                    // Without `-f` a link never replaces anything.
+                    let replaces = name == "ln" && invocation.has_option("f", &["--force"]);
+                    if replaces || from_nothing || !matches!(name, "cp" | "install" | "ln") {
                         overwrite(invocation, &file.word, places, found);
                     }
                 }
@@ -488,13 +506,8 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
             found.deny("machine", shown(), "this ends every process of the user");
         }
-        _ if (name == "mkfs" || name.starts_with("mkfs."))
-            && (invocation
-                .arguments()
-                .iter()
-                .any(|word| !word.text.starts_with('-'))
-                || invocation.words.len() > 1
-                || name == "mkfs") =>
+        _ if name == "mkfs"
+            || name.starts_with("mkfs.") && invocation.operands().next().is_some() =>
         {
             found.deny("device", shown(), "this formats a device");
         }

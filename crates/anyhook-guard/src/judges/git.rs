@@ -20,19 +20,29 @@ const GLOBAL_VALUES: &[&str] = &[
 
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     let mut aliases: Vec<(String, String)> = Vec::new();
+    let mut hooks_are_off = false;
     for invocation in input.invocations() {
+        hooks_are_off |= invocation.name == "export"
+            && invocation.operands().any(|word| {
+                word.text
+                    .split_once('=')
+                    .is_some_and(|(name, value)| is_hook_switch(name) && !value.is_empty())
+            });
+        if hooks_are_off
+            && invocation.name == "git"
+            && invocation
+                .texts()
+                .any(|text| text == "commit" || text == "push")
+        {
+            found.deny(
+                "no-verify",
+                invocation.shown(),
+                "this switches the project's git hooks off; fix what they report",
+            );
+        }
         // Only a command whose output becomes options hides them.
         for (name, value) in &invocation.variables {
-            let is_off = matches!(
-                name.as_str(),
-                "HUSKY"
-                    | "HUSKY_SKIP_HOOKS"
-                    | "PRE_COMMIT_ALLOW_NO_CONFIG"
-                    | "SKIP"
-                    | "LEFTHOOK"
-                    | "GIT_HOOKS_SKIP"
-            );
-            if is_off
+            if is_hook_switch(name)
                 && !value.text.is_empty()
                 && invocation.name == "git"
                 && invocation
@@ -63,6 +73,19 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
         }
     }
     found.ask_if_incomplete(input);
+}
+
+/// Variables that switch the hooks of a project off.
+fn is_hook_switch(name: &str) -> bool {
+    matches!(
+        name,
+        "HUSKY"
+            | "HUSKY_SKIP_HOOKS"
+            | "PRE_COMMIT_ALLOW_NO_CONFIG"
+            | "SKIP"
+            | "LEFTHOOK"
+            | "GIT_HOOKS_SKIP"
+    )
 }
 
 fn judge_invocation(
@@ -158,6 +181,18 @@ fn judge_invocation(
         return;
     }
     call.judge_verb(&verb, aliases, found);
+}
+
+/// Whether what follows a commit is a file: a path, or a name with an extension.
+fn names_file(operands: &[&str]) -> bool {
+    operands.iter().skip(1).any(|text| {
+        let name = text.rsplit('/').next().unwrap_or_default();
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        !extension.is_empty()
+            && extension
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric())
+    })
 }
 
 struct GitCall<'i> {
@@ -303,6 +338,12 @@ impl GitCall<'_> {
                         shown(),
                         "this discards uncommitted changes to files; stash them first",
                     );
+                } else if !creates && operands.len() > 1 && names_file(&operands) {
+                    found.deny(
+                        "discard",
+                        shown(),
+                        "this overwrites files with an older version; stash them first",
+                    );
                 } else if self.has("B", &[]) {
                     found.ask_user("discard", shown(), "this moves an existing branch");
                 }
@@ -377,6 +418,13 @@ impl GitCall<'_> {
             ),
             "update-ref" if self.has("d", &["--stdin"]) => {
                 found.deny("delete-branch", shown(), "this deletes a reference");
+            }
+            "update-ref" if operands.len() == 2 => {
+                found.ask_user(
+                    "move-branch",
+                    shown(),
+                    "this moves a branch to another commit",
+                );
             }
             "symbolic-ref" if self.has("d", &["--delete"]) => {
                 found.deny("delete-branch", shown(), "this deletes a reference");

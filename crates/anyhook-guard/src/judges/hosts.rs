@@ -146,9 +146,21 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         }
         "openssl" => {
             for pair in texts.windows(2) {
-                if let ["-connect" | "-host", value] = pair {
+                if let ["-connect" | "-host" | "-proxy" | "s_client", value] = pair
+                    && !value.starts_with('-')
+                {
                     hosts.push(authority_host(value));
                 }
+            }
+        }
+        "kubectl" | "oc" | "helm-diff" => {
+            for pair in texts.windows(2) {
+                if let ["--server" | "-s", value] = pair {
+                    hosts.push(url_or_host(value));
+                }
+            }
+            for text in &texts {
+                hosts.extend(text.strip_prefix("--server=").map(url_or_host));
             }
         }
         "git" | "hub" | "svn" | "hg" => git_hosts(invocation, &mut hosts),
@@ -165,6 +177,13 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 if let Some(value) = text.strip_prefix("--host=") {
                     hosts.push(authority_host(value));
                 }
+                // `psql "host=… user=…"`.
+                let settings = text.split_whitespace();
+                hosts.extend(
+                    settings
+                        .filter_map(|setting| setting.strip_prefix("host="))
+                        .map(authority_host),
+                );
             }
         }
         "pip" | "pip3" | "npm" | "pnpm" | "yarn" | "bun" | "cargo" | "go" | "gem" | "uv"
@@ -184,6 +203,24 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                     );
                 let text = text.split_once(" @ ").map_or(text.as_str(), |(_, url)| url);
                 hosts.extend(url_host(text.trim_start_matches("git+")));
+                // The module `host/path`.
+                let is_module = name == "go"
+                    && matches!(texts.first(), Some(&"get" | &"install" | &"run"))
+                    && text.split('/').next().is_some_and(|host| {
+                        host.contains('.')
+                            && !host.starts_with(['.', '-'])
+                            && !host.ends_with(".go")
+                    });
+                if is_module {
+                    hosts.push(authority_host(text));
+                }
+                if matches!(name, "docker" | "podman")
+                    && texts.first() == Some(&"login")
+                    && text.contains('.')
+                    && !text.starts_with('-')
+                {
+                    hosts.push(authority_host(text));
+                }
                 if matches!(name, "docker" | "podman")
                     && let Some((host, _)) = text.split_once('/')
                     && host.contains('.')
@@ -355,6 +392,17 @@ fn git_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
         return;
     }
     for text in &texts {
+        // `-c url.BASE.insteadOf=…` sends to another host than the address says.
+        let base = text.strip_prefix("url.").and_then(|rest| {
+            let (base, _) = rest
+                .split_once(".insteadOf=")
+                .or_else(|| rest.split_once(".pushInsteadOf="))?;
+            Some(base)
+        });
+        if let Some(base) = base {
+            hosts.extend(url_host(base).or_else(|| remote_path_host(base)));
+            continue;
+        }
         let text = text
             .split_once("=http")
             .map_or((*text).to_owned(), |(_, rest)| format!("http{rest}"));
@@ -499,6 +547,26 @@ fn web_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
         invocation.name.as_str(),
         "curl" | "wget" | "wget2" | "aria2c"
     );
+    // A configuration on the standard input, and proxies among wget's settings.
+    let reads_config = invocation
+        .texts()
+        .any(|text| matches!(text, "-K-" | "--config=-"))
+        || words.windows(2).any(|pair| {
+            matches!(pair, [option, file] if matches!(option.text.as_str(), "-K" | "--config") && file.text == "-")
+        });
+    if reads_config && let Some(text) = &invocation.input_text {
+        hosts.extend(text.split([' ', '\n', '"', '=']).filter_map(url_host));
+    }
+    for pair in words.windows(2).filter(|_| is_wget) {
+        if let [option, setting] = pair
+            && matches!(option.text.as_str(), "-e" | "--execute")
+            && let Some((name, proxy)) = setting.text.split_once('=')
+            && name.ends_with("_proxy")
+            && name != "use_proxy"
+        {
+            hosts.push(url_host(proxy).unwrap_or_else(|| authority_host(proxy)));
+        }
+    }
     let mut index = 1;
     let mut place = 0;
     while index < words.len() {

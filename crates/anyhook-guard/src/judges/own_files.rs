@@ -20,10 +20,32 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             );
         }
     }
-    for invocation in input.invocations() {
-        protected.judge(invocation, found);
-        if found.is_settled() {
-            return;
+    for analysis in input.analyses() {
+        for (index, invocation) in analysis.invocations.iter().enumerate() {
+            protected.judge(invocation, found);
+            let deletes = invocation.name == "find"
+                && invocation.has_word("-delete")
+                && invocation
+                    .texts()
+                    .any(|text| text.contains("anyhook") || text == "hooks.yaml");
+            if deletes {
+                found.deny(
+                    "files",
+                    invocation.shown(),
+                    "this deletes anyhook's manifests; only the user may do that",
+                );
+            }
+            let ends = invocation.name == "kill"
+                && analysis.upstream([index]).iter().any(|source| {
+                    matches!(source.name.as_str(), "pgrep" | "pidof" | "ps" | "grep")
+                        && source.texts().any(|text| text.contains("anyhook"))
+                });
+            if ends {
+                found.deny("program", invocation.shown(), "this ends anyhook");
+            }
+            if found.is_settled() {
+                return;
+            }
         }
     }
     found.ask_if_incomplete(input);
@@ -267,7 +289,6 @@ impl<'i> ProtectedFiles<'i> {
             {
                 deny(found);
             }
-            "kill" if invocation.words.iter().any(|word| !word.sources.is_empty()) => {}
             "rm" | "mv" | "chmod" | "unlink" | "cp" | "ln" | "install"
                 if texts.iter().any(|text| {
                     text == &"anyhook"

@@ -138,6 +138,13 @@ fn is_download(invocation: &Invocation) -> bool {
 
 fn is_decoder(invocation: &Invocation) -> bool {
     let decodes = || invocation.has_option("dD", &["--decode", "-decode"]);
+    if invocation
+        .words
+        .iter()
+        .any(|word| word.text.to_ascii_lowercase().contains("frombase64string"))
+    {
+        return true;
+    }
     match invocation.name.as_str() {
         "base64" | "base32" | "gbase64" | "basenc" => decodes(),
         "openssl" => {
@@ -157,11 +164,14 @@ fn is_decoder(invocation: &Invocation) -> bool {
         }
         "unzip" => invocation.has_option("p", &[]),
         "gpg" => invocation.has_option("d", &["--decrypt"]),
-        "tr" | "rev" | "sed" | "awk" if false => true,
         "rev" | "rot13" => true,
-        "printf" | "echo" => invocation
-            .texts()
-            .any(|text| text.contains("\\x") || text.contains("\\0")),
+        "printf" | "echo" => invocation.texts().any(|text| {
+            text.contains("\\x")
+                || text
+                    .as_bytes()
+                    .windows(2)
+                    .any(|pair| matches!(pair, [b'\\', b'0'..=b'7']))
+        }),
         "tr" => {
             !invocation.has_option("ds", &["--delete", "--squeeze-repeats"])
                 && invocation.operands().count() == 2
@@ -209,7 +219,7 @@ fn judge_invocation(
     let runs_words = matches!(name, "eval" | "source" | ".")
         || is_interpreter(name)
         || name.is_empty() && !invocation.words.is_empty()
-        || name == "xargs";
+        || matches!(name, "xargs" | "crontab");
     if runs_input || runs_words {
         let mut reason = None;
         for source in code_sources(analysis, index, runs_input) {
@@ -239,6 +249,21 @@ fn judge_invocation(
     judge_saved(analysis, index, invocation, downloaded, found);
     judge_installs(invocation, found);
     judge_shells(invocation, found);
+    // `sh -i < pipe | nc host port > pipe`.
+    let feeds_shell = matches!(name, "nc" | "ncat" | "netcat" | "socat" | "telnet")
+        && invocation.input_from.clone().any(|source| {
+            analysis.invocations.get(source).is_some_and(|source| {
+                SHELLS.contains(&source.name.as_str())
+                    && (source.has_option("i", &[]) || source.arguments().is_empty())
+            })
+        });
+    if feeds_shell {
+        found.deny(
+            "reverse-shell",
+            shown(),
+            "this hands a shell to another machine",
+        );
+    }
     judge_windows(invocation, found);
 }
 
@@ -275,6 +300,7 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
     match name {
         "eval" | "source" | "." => true,
         "xargs" => false,
+        "parallel" => invocation.operands().next().is_none(),
         "vim" | "vi" | "ex" | "nvim" => invocation.has_word("/dev/stdin"),
         "psql" | "sqlite3" | "mysql" => false,
         "docker" | "kubectl" | "podman" => false,
@@ -282,7 +308,12 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
             name != "ssh" && name != "crontab" || name == "crontab" && first == Some("-")
         }
         "make" => invocation.has_word("-") || invocation.has_word("/dev/stdin"),
-        "awk" | "gawk" => invocation.has_word("/dev/stdin") && invocation.has_option("f", &[]),
+        "awk" | "gawk" | "mawk" | "nawk" => {
+            let runs_lines = invocation.code.as_deref().is_some_and(|code| {
+                code.contains("system($") || code.contains("| \"sh\"") || code.contains("|\"sh\"")
+            });
+            runs_lines || invocation.has_word("/dev/stdin") && invocation.has_option("f", &[])
+        }
         _ if is_interpreter(name) => {
             invocation
                 .code
@@ -341,7 +372,7 @@ fn code_sources(analysis: &ShellAnalysis, index: usize, runs_input: bool) -> Vec
         analysis.invocations.get(*index).is_some_and(|source| {
             matches!(
                 source.name.as_str(),
-                "jq" | "ssh-agent" | "direnv" | "brew" | "pyenv"
+                "ssh-agent" | "direnv" | "brew" | "pyenv"
             )
         })
     };
@@ -362,10 +393,20 @@ fn judge_saved(
     // What is run: the program itself, or the script of an interpreter.
     let mut run: Vec<String> = Vec::new();
     if let Some(program) = invocation.words.first()
-        && (program.text.contains(['/', '\\']) || program.text.ends_with(".exe"))
+        && (program.text.contains(['/', '\\'])
+            || [".exe", ".bat", ".cmd", ".ps1"]
+                .iter()
+                .any(|extension| program.text.ends_with(extension)))
     {
         run.extend(absolute(&program.text));
         run.extend(absolute(&program.text.replace('\\', "/")));
+    } else if let Some(program) = invocation.words.first() {
+        // A program that was put into a folder of programs.
+        let installed = downloaded.iter().find(|file| {
+            file.rsplit_once("/bin/")
+                .is_some_and(|(_, name)| name == program.text)
+        });
+        run.extend(installed.cloned());
     }
     if is_interpreter(name)
         || matches!(
@@ -530,6 +571,8 @@ fn judge_saved(
         if let [from, to] = operands.as_slice()
             && downloaded.contains(from)
         {
+            let name = from.rsplit('/').next().unwrap_or_default();
+            downloaded.push(format!("{to}/{name}"));
             downloaded.push(to.clone());
         }
     }
@@ -539,14 +582,18 @@ fn judge_saved(
                 .operands()
                 .any(|word| absolute(&word.text).is_some_and(|path| downloaded.contains(&path))))
     {
-        // Anything below may come from the archive; only what is run there counts.
-        downloaded.extend(
-            invocation
-                .cwd
-                .as_deref()
-                .map(|_| String::new())
-                .filter(|text| !text.is_empty()),
-        );
+        // Anything below the folder may come from the archive.
+        let folder = invocation
+            .words
+            .windows(2)
+            .find_map(|pair| match pair {
+                [option, folder] if matches!(option.text.as_str(), "-C" | "-d" | "--directory") => {
+                    absolute(&folder.text)
+                }
+                _ => None,
+            })
+            .or_else(|| invocation.cwd.clone());
+        downloaded.extend(folder.map(|folder| format!("{folder}/")));
     }
 }
 
@@ -573,25 +620,34 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         "`",
         "compile(",
     ]);
-    let fetches = has(&[
-        "urlopen",
-        "requests.get",
-        "requests.post",
-        "httpx.get",
-        "fetch(",
-        "http.get",
-        "https.get",
-        "urlretrieve",
-        "Net::HTTP",
-        "URI.open",
-        "open-uri",
-        "LWP",
-        "file_get_contents('http",
-        "file_get_contents(\"http",
-        "axios",
-        "HTTP::Tiny",
-        "curl_exec",
-    ]);
+    let uses_web = code.contains("://")
+        && has(&[
+            ".get(", " get(", "get ", "getstore", "request(", "curl ", "wget ", "open(",
+        ]);
+    let loads_web = invocation
+        .texts()
+        .any(|text| text.starts_with("-MLWP") || text.starts_with("-MHTTP"));
+    let fetches = uses_web
+        || loads_web
+        || has(&[
+            "urlopen",
+            "requests.get",
+            "requests.post",
+            "httpx.get",
+            "fetch(",
+            "http.get",
+            "https.get",
+            "urlretrieve",
+            "Net::HTTP",
+            "URI.open",
+            "open-uri",
+            "LWP",
+            "file_get_contents('http",
+            "file_get_contents(\"http",
+            "axios",
+            "HTTP::Tiny",
+            "curl_exec",
+        ]);
     let decodes = has(&[
         "b64decode",
         "atob(",
@@ -760,7 +816,7 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                         .any(|text| text.contains("raw.githubusercontent")))
         }
         "apt" | "apt-get" | "dnf" | "yum" | "zypper" | "rpm" | "dpkg" | "apk" | "pacman"
-        | "snap" | "flatpak" => names_address(),
+        | "snap" | "flatpak" => texts.iter().any(|text| is_address(text)),
         "deno" => matches!(first, "run" | "install" | "eval" | "test" | "serve") && names_address(),
         "docker" | "podman" => first == "build" && names_address(),
         "kubectl" | "oc" => {
@@ -860,9 +916,19 @@ fn judge_windows(invocation: &Invocation, found: &mut Objections<'_>) {
                 );
             }
         }
+        "certutil" | "bitsadmin" if has_url() => {
+            found.deny(
+                "download",
+                shown(),
+                "this downloads with a program that is made for something else",
+            );
+        }
         "mshta" | "regsvr32" | "rundll32" | "wmic" | "cscript" | "wscript" | "msbuild"
         | "installutil"
-            if has_url() =>
+            if has_url()
+                || invocation
+                    .texts()
+                    .any(|text| text.starts_with("javascript:")) =>
         {
             found.deny("download", shown(), "this runs a script from an address");
         }

@@ -176,6 +176,13 @@ fn is_random(token: &str, prefix: &str) -> bool {
     let needs_digits = !matches!(prefix, "AKIA" | "ASIA" | "AGE-SECRET-KEY-1" | "LTAI");
     let has_digit = token.chars().any(|letter| letter.is_ascii_digit());
     let has_letter = token.chars().any(|letter| letter.is_ascii_alphabetic());
+    // Letters in changing case are random enough without digits.
+    let changes = token
+        .as_bytes()
+        .windows(2)
+        .filter(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()))
+        .count();
+    let has_digit = has_digit || changes >= 6;
     if matches!(prefix, "AKIA" | "ASIA") {
         let key: String = token.chars().take(16).collect();
         return !is_placeholder
@@ -228,9 +235,12 @@ fn has_aws_secret(text: &str) -> bool {
         .any(|mark| {
             lower.match_indices(mark).any(|(at, _)| {
                 let rest = text.get(at + mark.len()..).unwrap_or_default();
-                let value = rest.trim_start_matches(|letter: char| {
-                    letter.is_ascii_lowercase() || letter == '_' || " \t=:\"'".contains(letter)
-                });
+                let after_name = rest
+                    .find(['=', ':', ' '])
+                    .filter(|at| *at <= 12)
+                    .and_then(|at| rest.get(at..))
+                    .unwrap_or_default();
+                let value = after_name.trim_start_matches([' ', '\t', '=', ':', '"', '\'']);
                 let token: String = value
                     .chars()
                     .take_while(|letter| letter.is_ascii_alphanumeric() || "/+=".contains(*letter))

@@ -5,10 +5,9 @@ use super::access::{Access, shell_files};
 use super::secret_values::known_secret;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, normalize, path_matches};
-use crate::shell::{Invocation, InvocationPlace, MAX_COMMAND_BYTES, UNKNOWN};
-
-/// Variables of a command that are looked at.
-const MAX_VARIABLES: usize = 200;
+use crate::shell::{
+    Invocation, InvocationPlace, MAX_COMMAND_BYTES, RedirectKind, ShellAnalysis, UNKNOWN,
+};
 
 /// Names of files that hold secrets.
 const SECRET_NAMES: &[&str] = &[
@@ -368,7 +367,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
                     .is_some_and(|glob| secret_files.pattern_names_secret(glob));
                 let is_find = input.is_tool("find");
                 if secret_files.is_secret(&file.path)
-                    || file.path.ends_with("/.ssh") && !is_find
+                    || is_secret_folder(&file.path) && !is_find
                     || glob_hits && !is_find
                 {
                     found.deny(
@@ -392,6 +391,15 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             _ => {}
         }
     }
+    let prompt = input
+        .event
+        .tool_input()
+        .filter(|_| input.fetched_url().is_some())
+        .and_then(|tool_input| tool_input.get("prompt"))
+        .and_then(serde_json::Value::as_str);
+    if let Some(what) = prompt.and_then(known_secret) {
+        found.deny("send", "", format!("this sends {what}"));
+    }
     if let Some(url) = input.fetched_url() {
         if let Some(what) = known_secret(url) {
             found.deny("send", "", format!("this sends {what} in a URL"));
@@ -405,8 +413,12 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     let mut sourced = false;
     for analysis in input.analyses() {
         for (index, invocation) in analysis.invocations.iter().enumerate() {
+            if is_filtered_dump(analysis, index) {
+                continue;
+            }
             judge_invocation(invocation, &secret_files, &mut sourced, found);
-            let _ = index;
+            judge_listed(analysis, invocation, &secret_files, found);
+            judge_variables(analysis, index, invocation, found);
             if found.is_settled() {
                 return;
             }
@@ -424,84 +436,69 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
                 ),
             );
         }
-        judge_variables(&command, input, found);
     }
     found.ask_if_incomplete(input);
 }
 
-/// Programs that print a variable's value.
-fn judge_variables(command: &str, input: &GuardInput<'_>, found: &mut Objections<'_>) {
-    let prints = input.invocations().any(|invocation| {
-        matches!(
-            invocation.name.as_str(),
-            "echo"
-                | "printf"
-                | "cat"
-                | "tee"
-                | "xxd"
-                | "base64"
-                | "Write-Output"
-                | "Write-Host"
-                | "wc"
-                | "od"
-        )
-    });
-    if !prints {
+/// Variables whose names say that they are secret, where they are printed or put
+/// into a URL. A header of a request is the place for them, and no objection.
+fn judge_variables(
+    analysis: &ShellAnalysis,
+    index: usize,
+    invocation: &Invocation,
+    found: &mut Objections<'_>,
+) {
+    let name = invocation.name.to_ascii_lowercase();
+    let is_printing = matches!(
+        name.as_str(),
+        "echo" | "printf" | "cat" | "tee" | "xxd" | "base64" | "od" | "write-output" | "write-host"
+    );
+    let is_sending = matches!(name.as_str(), "curl" | "wget" | "http" | "xh");
+    if !is_printing && !is_sending {
         return;
     }
-    for (at, _) in command.match_indices('$').take(MAX_VARIABLES) {
-        let rest = command.get(at + 1..).unwrap_or_default();
-        let rest = rest.strip_prefix("env:").unwrap_or(rest);
-        let rest = rest.trim_start_matches(['{', '!', '#']);
-        let name: String = rest
-            .chars()
-            .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
-            .collect();
-        if !is_secret_variable(&name) || command.contains(&format!("{name}=")) {
+    // `echo "$TOKEN" | docker login --password-stdin` shows nothing.
+    let is_password_input = analysis.invocations.iter().any(|reader| {
+        reader.input_from.contains(&index)
+            && reader
+                .texts()
+                .any(|text| text.contains("-stdin") || text == "login" || text == "--with-token")
+    });
+    if is_password_input {
+        return;
+    }
+    let writes_file = invocation
+        .redirects
+        .iter()
+        .any(|redirect| matches!(redirect.kind, RedirectKind::Output | RedirectKind::Append));
+    // The text of a here-document that goes into a file is not shown.
+    let input = invocation
+        .redirects
+        .iter()
+        .filter(|redirect| redirect.kind == RedirectKind::Text && !writes_file)
+        .map(|redirect| &redirect.target);
+    for word in invocation.arguments().iter().chain(input) {
+        let Some(variable) = word
+            .variables
+            .iter()
+            .find(|variable| is_secret_variable(variable))
+        else {
             continue;
-        }
-        // It must be an argument of what prints.
-        let line_start = command
-            .get(..at)
-            .unwrap_or_default()
-            .rfind(['\n', ';', '|', '&', '('])
-            .map_or(0, |at| at + 1);
-        let head = command.get(line_start..at).unwrap_or_default().trim_start();
-        let program = head
-            .split_whitespace()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches('\\');
-        let is_printing = matches!(
-            program,
-            "echo" | "printf" | "cat" | "Write-Output" | "Write-Host" | "base64" | "xxd" | "tee"
-        ) && !head.contains("<<'");
-        let is_redirected = command
-            .get(at..)
-            .unwrap_or_default()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .contains("| docker login")
-            || command.contains("--password-stdin");
-        if is_printing
-            && !is_redirected
-            && !command.get(..at).unwrap_or_default().ends_with('\\')
-            && !is_single_quoted(command, at)
-        {
+        };
+        if is_printing {
             found.ask_user(
                 "print",
-                format!("${name}"),
+                format!("${variable}"),
                 "this prints a variable that holds a secret",
+            );
+        } else if word.text.contains("://") && word.text.contains('?') {
+            found.ask_user(
+                "send",
+                format!("${variable}"),
+                "this sends a variable that holds a secret in a URL",
             );
         }
     }
-}
-
-fn is_single_quoted(command: &str, at: usize) -> bool {
-    let before = command.get(..at).unwrap_or_default();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    line.matches('\'').count() % 2 == 1 && line.matches('"').count() % 2 == 0
 }
 
 fn is_secret_variable(name: &str) -> bool {
@@ -570,7 +567,6 @@ fn judge_invocation(
     for file in shell_files(invocation) {
         if !matches!(file.access, Access::Read | Access::Search)
             || is_exempt(invocation, &file.word.text)
-            || is_away
         {
             continue;
         }
@@ -590,10 +586,7 @@ fn judge_invocation(
             name,
             "tar" | "zip" | "rsync" | "scp" | "cp" | "7z" | "bsdtar"
         );
-        let is_folder = (file.access == Access::Search || packs)
-            && ["/.ssh", "/.aws", "/.gnupg"]
-                .iter()
-                .any(|folder| path.ends_with(folder));
+        let is_folder = (file.access == Access::Search || packs) && is_secret_folder(&path);
         if hits || is_folder {
             if matches!(name, "source" | ".") {
                 // Loading it into the shell shows nothing; what follows may.
@@ -606,11 +599,13 @@ fn judge_invocation(
             {
                 continue;
             }
-            found.deny(
-                "read",
-                shown(),
-                "this file holds secrets; ask the user for what you need of it",
-            );
+            let reason = "this file holds secrets; ask the user for what you need of it";
+            if is_away {
+                // A container may have nothing but test data.
+                found.ask_user("read", shown(), reason);
+            } else {
+                found.deny("read", shown(), reason);
+            }
         }
     }
     // `find -name .env -exec cat {} +`, `xargs cat` below a folder.
@@ -633,6 +628,13 @@ fn judge_invocation(
     ) {
         let names_secret = texts.windows(2).any(|pair| matches!(pair, ["-name" | "-iname" | "-path" | "-g" | "--glob" | "--include", pattern] if files.pattern_names_secret(pattern) || glob_matches(pattern, ".env")&& pattern.len() > 2 && pattern.starts_with('.')))
             || texts.iter().any(|text| text.strip_prefix("--include=").or_else(|| text.strip_prefix("--glob=")).is_some_and(|pattern| files.pattern_names_secret(pattern)));
+        let looks_for_secrets = matches!(name, "fd" | "locate")
+            && invocation
+                .operands()
+                .any(|word| files.pattern_names_secret(word.text.trim_matches(['^', '$'])));
+        if looks_for_secrets {
+            *sourced = true;
+        }
         if names_secret {
             *sourced = true;
             if matches!(name, "rg" | "grep")
@@ -669,6 +671,55 @@ fn judge_invocation(
     }
 }
 
+/// Folders in which nearly everything is secret.
+fn is_secret_folder(path: &str) -> bool {
+    ["/.ssh", "/.aws", "/.gnupg", "/.kube", "/.password-store"]
+        .iter()
+        .any(|folder| path.trim_end_matches('/').ends_with(folder))
+}
+
+/// Files that are only known at run time, from a listing that looks for secret ones:
+/// `cat $(find . -name .env)`, `ls -a | grep env$ | xargs cat`.
+fn judge_listed(
+    analysis: &ShellAnalysis,
+    invocation: &Invocation,
+    files: &SecretFiles<'_>,
+    found: &mut Objections<'_>,
+) {
+    let sources: Vec<usize> = shell_files(invocation)
+        .into_iter()
+        .filter(|file| file.access == Access::Read && file.word.has_unknown())
+        .flat_map(|file| file.word.sources)
+        .flatten()
+        .collect();
+    if sources.is_empty() {
+        return;
+    }
+    let looks_for_secrets = analysis.upstream(sources).iter().any(|source| {
+        let texts: Vec<&str> = source.texts().collect();
+        match source.name.as_str() {
+            "find" | "fd" | "fdfind" | "ls" | "locate" => {
+                texts.iter().any(|text| files.pattern_names_secret(text))
+            }
+            "grep" | "egrep" | "rg" => texts
+                .iter()
+                .find(|text| !text.starts_with('-'))
+                .is_some_and(|pattern| {
+                    let plain = pattern.trim_matches(['^', '$']).replace('\\', "");
+                    matches!(plain.as_str(), "env" | ".env") || files.pattern_names_secret(&plain)
+                }),
+            _ => false,
+        }
+    });
+    if looks_for_secrets {
+        found.ask_user(
+            "read",
+            invocation.shown(),
+            "this may read files that hold secrets",
+        );
+    }
+}
+
 /// Uses of key files that show nothing.
 fn is_exempt(invocation: &Invocation, text: &str) -> bool {
     let texts: Vec<&str> = invocation.texts().collect();
@@ -681,7 +732,7 @@ fn is_exempt(invocation: &Invocation, text: &str) -> bool {
         "ssh" | "scp" | "sftp" | "rsync" | "ssh-add" => {
             follows(&["-i", "-F", "-e"]) || invocation.name == "ssh-add"
         }
-        "ssh-keygen" => !texts.contains(&"-e") && !texts.contains(&"-p"),
+        "ssh-keygen" => !texts.contains(&"-e") && !texts.contains(&"-p") && !texts.contains(&"-y"),
         "curl" | "wget" | "openssl" => {
             follows(&[
                 "--key",
@@ -699,10 +750,11 @@ fn is_exempt(invocation: &Invocation, text: &str) -> bool {
                 || texts.contains(&"-pubout")
         }
         "git" => {
-            matches!(
-                texts.first(),
-                Some(&"log" | &"check-ignore" | &"rm" | &"mv")
-            ) || texts.contains(&"--stat")
+            texts.first() == Some(&"log")
+                && !invocation.has_option("pu", &["--patch"])
+                && !texts.contains(&"-p")
+                || matches!(texts.first(), Some(&"check-ignore" | &"rm" | &"mv"))
+                || texts.contains(&"--stat")
                 || texts.contains(&"--name-only")
         }
         "docker" | "podman" | "dotenv" => true,
@@ -722,6 +774,64 @@ fn is_exempt(invocation: &Invocation, text: &str) -> bool {
     }
 }
 
+/// Variables that hold no secrets, and ends of such names.
+const HARMLESS_VARIABLES: &[&str] = &[
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC",
+    "SHELL",
+    "USER",
+    "TERM",
+    "NODE_ENV",
+    "NODE",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "JAVA",
+    "GO",
+    "CARGO",
+    "RUST",
+    "DISPLAY",
+    "XDG",
+    "EDITOR",
+    "PAGER",
+    "TZ",
+    "RAILS_ENV",
+    "GOPATH",
+    "GOROOT",
+    "CONDA",
+    "NVM",
+    "HOSTNAME",
+    "PWD",
+    "CI",
+];
+
+/// `env | grep PATH`: only variables that hold no secrets are printed.
+fn is_filtered_dump(analysis: &ShellAnalysis, index: usize) -> bool {
+    let is_dump = analysis.invocations.get(index).is_some_and(|invocation| {
+        matches!(invocation.name.as_str(), "env" | "printenv")
+            && invocation.words.len() == 1
+            && invocation.redirects.is_empty()
+    });
+    let reader = analysis
+        .invocations
+        .get(index + 1)
+        .filter(|reader| is_dump && reader.input_from == (index..index + 1));
+    let Some(reader) = reader.filter(|reader| matches!(reader.name.as_str(), "grep" | "rg")) else {
+        return false;
+    };
+    let mut patterns = reader.operands();
+    let (Some(pattern), None) = (patterns.next(), patterns.next()) else {
+        return false;
+    };
+    let name = pattern.text.trim_matches(['^', '=', '$', '_', '.', '*']);
+    let is_harmless = HARMLESS_VARIABLES.contains(&name)
+        || ["_HOME", "_PATH", "PATH", "_VERSION", "_ENV"]
+            .iter()
+            .any(|end| name.ends_with(end) && !is_secret_variable(name));
+    is_harmless && !reader.has_option("viefPE", &["--invert-match", "--regexp", "--file"])
+}
+
 fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let reason = "this prints the whole environment, with the secrets in it; print the variable that you need";
@@ -733,10 +843,7 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
         }
         "printenv" => match operands.next() {
             None => found.deny("environment", shown(), reason),
-            Some(word)
-                if is_secret_variable(&word.text)
-                    && invocation.via.last().is_none_or(|via| via != "$env") =>
-            {
+            Some(word) if is_secret_variable(&word.text) => {
                 found.deny(
                     "print",
                     shown(),
@@ -910,7 +1017,7 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
                 && !has("edit")
         }
         "bw" => first == "get" || first == "export" || first == "list",
-        "vault" => first == "read" || first == "kv" && has("get") && has("-field"),
+        "vault" => first == "read" || first == "kv" && has("get"),
         "aws" => {
             has("get-secret-value")
                 || has("batch-get-secret-value")

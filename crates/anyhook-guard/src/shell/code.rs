@@ -104,7 +104,11 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
                 CallEffect::Read
             }
         }
-        "read" if name.starts_with("File") || name.starts_with("IO") => CallEffect::Read,
+        "read" | "foreach" | "each_line" | "binread"
+            if name.starts_with("File") || name.starts_with("IO") =>
+        {
+            CallEffect::Read
+        }
         "write" if name.starts_with("File") || name.starts_with("IO") => CallEffect::Write,
         "writeFileSync" | "writeFile" | "appendFileSync" | "appendFile" | "file_put_contents"
         | "createWriteStream" | "truncateSync" | "truncate" => CallEffect::Write,
@@ -113,7 +117,7 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
             CallEffect::Copy
         }
         "urlopen" | "urlretrieve" | "fetch" | "get" | "post" | "put" | "request" | "axios"
-        | "open_uri"
+        | "open_uri" | "getprint" | "getstore" | "mirror" | "head" | "getpage"
             if arguments.contains("://") =>
         {
             CallEffect::Fetch
@@ -130,7 +134,19 @@ pub(super) fn start_interpreter(
     scope: &Scope,
     input: &StageInput,
 ) {
-    let Some(code) = interpreter_code(&started, input) else {
+    // A script that an earlier part of the command wrote.
+    let written = || {
+        let stem = started
+            .name
+            .trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+        let is_interpreter = matches!(
+            stem,
+            "python" | "node" | "perl" | "ruby" | "php" | "bun" | "tsx" | "ts-node" | "lua"
+        );
+        let file = started.operands().next().filter(|_| is_interpreter)?;
+        evaluator.written_text(scope, &file.text)
+    };
+    let Some(code) = interpreter_code(&started, input).or_else(written) else {
         return evaluator.emit(started);
     };
     let mut noted = started.clone();
@@ -196,6 +212,7 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
             after("e", &["--eval"]).or_else(from_input)
         }
         "php" => after("r", &["--run"]).or_else(from_input),
+        "expect" => after("c", &[]).or_else(from_input),
         "osascript" => after("e", &[]).or_else(from_input),
         "awk" | "gawk" | "mawk" | "nawk" => {
             let at = first_operand(words, 1, &["-F", "-v", "-f"]);
@@ -208,6 +225,20 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
             let commands: Vec<&str> = started
                 .texts()
                 .filter_map(|text| text.trim_start_matches(['+', ':']).strip_prefix('!'))
+                .collect();
+            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        }
+        "sed" | "gsed" => {
+            // `1e command` runs a command.
+            let commands: Vec<&str> = started
+                .texts()
+                .filter(|text| !text.starts_with('-'))
+                .filter_map(|text| {
+                    let rest = text.trim_start_matches(|letter: char| {
+                        letter.is_ascii_digit() || matches!(letter, '$' | ',' | ' ')
+                    });
+                    rest.strip_prefix("e ")
+                })
                 .collect();
             (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
         }
@@ -238,7 +269,19 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         let Some(effect) = call_effect(call.name, call.arguments) else {
             continue;
         };
-        let values = call_values(&call, &constants, evaluator, scope);
+        let mut values = call_values(&call, &constants, evaluator, scope);
+        if interpreter == "perl" && call.name == "open" {
+            // A handle, a mode that may be part of the name, a file.
+            values.retain(|value| !value.chars().all(|letter| letter == UNKNOWN));
+            let mut modes = values.iter();
+            if modes.next().is_some_and(|mode| mode.ends_with('|')) {
+                scripts.extend(modes.next().cloned());
+            }
+            for value in &mut values {
+                *value = value.trim_start_matches(['<', '>', '+', ' ']).to_owned();
+            }
+            values.retain(|value| !value.is_empty() && value != "-|" && value != "|-");
+        }
         match effect {
             CallEffect::Shell => {
                 let is_list = call.arguments.contains('[') || values.len() > 1;
@@ -296,6 +339,14 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
     if interpreter == "osascript" {
         let parts = code.split("do shell script").skip(1);
         scripts.extend(parts.filter_map(|rest| literal(rest.trim_start()).map(|(text, _)| text)));
+    }
+    if interpreter == "expect" {
+        let lines = code.split([';', '\n']).map(str::trim_start);
+        scripts.extend(lines.filter_map(|line| {
+            let line = line.trim_start_matches(['{', '[']);
+            let (call, command) = line.split_once(' ')?;
+            matches!(call, "spawn" | "exec" | "system").then(|| command.to_owned())
+        }));
     }
     if interpreter.ends_with("awk") {
         // `print | "cmd"` and `"cmd" | getline`.
@@ -361,8 +412,32 @@ struct CodeCall<'a> {
     arguments: &'a str,
 }
 
+/// Other names that the code gives to functions: `{execSync: e}`, `system as s`.
+fn renamed_functions(code: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    for mark in [":", " as "] {
+        for (at, _) in code.match_indices(mark).take(MAX_CALLS) {
+            let before = code.get(..at).unwrap_or_default().trim_end();
+            let start = before
+                .rfind(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+                .map_or(0, |found| found + 1);
+            let name = before.get(start..).unwrap_or_default();
+            let after = code.get(at + mark.len()..).unwrap_or_default().trim_start();
+            let other = identifier(after);
+            if !name.is_empty()
+                && !other.is_empty()
+                && call_effect(name, "") == Some(CallEffect::Shell)
+            {
+                found.push((other, name));
+            }
+        }
+    }
+    found
+}
+
 /// Calls in the order in which they stand.
 fn find_calls(code: &str) -> Vec<CodeCall<'_>> {
+    let renamed = renamed_functions(code);
     let bytes = code.as_bytes();
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:>$-".contains(&byte);
     let mut calls = Vec::new();
@@ -377,6 +452,10 @@ fn find_calls(code: &str) -> Vec<CodeCall<'_>> {
             index += 1;
         }
         let name = code.get(start..index).unwrap_or_default();
+        let name = renamed
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map_or(name, |(_, original)| original);
         let mut open = index;
         while bytes
             .get(open)
@@ -390,6 +469,12 @@ fn find_calls(code: &str) -> Vec<CodeCall<'_>> {
                 code.get(open + 1..end).unwrap_or_default()
             }
             Some(b'\'' | b'"') if open > index => {
+                let rest = code.get(open..).unwrap_or_default();
+                let end = rest.find([';', '\n']).unwrap_or(rest.len());
+                rest.get(..end).unwrap_or_default()
+            }
+            // perl: `open F, "file"`.
+            Some(b'A'..=b'Z' | b'$' | b'm') if name == "open" && open > index => {
                 let rest = code.get(open..).unwrap_or_default();
                 let end = rest.find([';', '\n']).unwrap_or(rest.len());
                 rest.get(..end).unwrap_or_default()

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::invocation::{
     Invocation, InvocationPlace, ResolvedRedirect, ResolvedWord, UNKNOWN, program_name,
 };
+use super::mounts::Mount;
 use super::output;
 use super::parser::{self, MAX_NESTING};
 use super::syntax::{
@@ -22,8 +23,14 @@ const MAX_WORK: usize = 60_000;
 /// Programs of one command; those of a longer list are not judged one by one.
 const MAX_INVOCATIONS: usize = 1000;
 
+/// Loops in loops whose body is read for one value as well.
+const MAX_NESTED_LOOPS: usize = 3;
+
+/// Descriptors that are followed.
+const MAX_DESCRIPTORS: usize = 16;
+
 /// Scripts in scripts: `sh -c "sh -c …"`.
-const MAX_SCRIPTS: usize = 12;
+pub(super) const MAX_SCRIPTS: usize = 12;
 
 pub(super) struct Evaluator<'c> {
     pub(super) home: Option<&'c str>,
@@ -35,6 +42,10 @@ pub(super) struct Evaluator<'c> {
     pub(super) work: usize,
     /// Files that the command itself writes, with their text.
     pub(super) written: HashMap<String, String>,
+    /// Symbolic links that the command itself creates.
+    pub(super) links: Vec<Mount>,
+    /// Folders of the host in the container whose command is being read.
+    pub(super) mounts: Vec<Mount>,
 }
 
 #[derive(Clone)]
@@ -52,6 +63,10 @@ pub(super) struct Scope {
     pub(super) scripts: usize,
     pub(super) nesting: usize,
     pub(super) via: Vec<String>,
+    /// Descriptors above 2 that are open for reading.
+    descriptors: Vec<(String, ResolvedRedirect)>,
+    /// Loops around this whose body is read twice.
+    loops: usize,
 }
 
 /// What a command reads.
@@ -74,6 +89,8 @@ impl Scope {
             scripts: 0,
             nesting: 0,
             via: Vec::new(),
+            descriptors: Vec::new(),
+            loops: 0,
         }
     }
 
@@ -209,6 +226,15 @@ impl Evaluator<'_> {
                         values
                     };
                     self.is_incomplete |= values.len() > 64;
+                    // All values at once, and one alone: several words in the place of
+                    // one would hide what follows them, as in `git -C "$r" reset`.
+                    if values.len() > 1 && scope.loops < MAX_NESTED_LOOPS {
+                        let mut child = scope.clone();
+                        let first = values.iter().take(1).cloned().collect();
+                        Rc::make_mut(&mut child.variables).insert(variable.clone(), first);
+                        child.loops += 1;
+                        self.run_steps(steps, &mut child, &input);
+                    }
                     Rc::make_mut(&mut scope.variables)
                         .insert(variable.clone(), values.into_iter().take(64).collect());
                 }
@@ -310,7 +336,9 @@ impl Evaluator<'_> {
         }
     }
 
-    pub(super) fn emit(&mut self, invocation: Invocation) {
+    pub(super) fn emit(&mut self, mut invocation: Invocation) {
+        self.follow_mounts(&mut invocation);
+        self.note_link(&invocation);
         self.spend(1 + invocation.words.len());
         if self.invocations.len() >= MAX_INVOCATIONS {
             self.is_incomplete = true;
@@ -371,16 +399,45 @@ impl Evaluator<'_> {
             if redirect.kind == RedirectKind::Text {
                 text = Some(target.text.clone());
                 // Keep what the text is made from.
-                if target.sources.is_empty() {
+                if target.sources.is_empty()
+                    && target.variables.is_empty()
+                    && redirect.descriptor.is_empty()
+                {
                     continue;
                 }
             }
-            if redirect.kind != RedirectKind::Duplicate {
-                expanded.push(ResolvedRedirect {
-                    kind: redirect.kind,
-                    target,
-                });
+            if redirect.kind == RedirectKind::Duplicate {
+                // `<&3` reads what `exec 3< file` has opened.
+                let opened = scope
+                    .descriptors
+                    .iter()
+                    .rev()
+                    .find(|(descriptor, _)| *descriptor == target.text);
+                if let Some((_, opened)) = opened {
+                    if opened.kind == RedirectKind::Text {
+                        text = Some(opened.target.text.clone());
+                    }
+                    expanded.push(opened.clone());
+                }
+                continue;
             }
+            let resolved = ResolvedRedirect {
+                kind: redirect.kind,
+                target,
+            };
+            let is_input = matches!(redirect.kind, RedirectKind::Input | RedirectKind::Text);
+            if is_input
+                && redirect
+                    .descriptor
+                    .parse()
+                    .is_ok_and(|number: u32| number > 2)
+                && scope.descriptors.len() < MAX_DESCRIPTORS
+            {
+                scope
+                    .descriptors
+                    .push((redirect.descriptor.clone(), resolved.clone()));
+            }
+            expanded.push(resolved);
         }
         (expanded, text)
     }
@@ -396,6 +453,7 @@ impl Evaluator<'_> {
         {
             new.text.insert_str(0, &old.text);
             new.sources.extend(old.sources.iter().cloned());
+            new.variables.extend(old.variables.iter().cloned());
         }
         values
     }
@@ -598,6 +656,19 @@ impl Evaluator<'_> {
                 };
                 for name in started.operands() {
                     Rc::make_mut(&mut scope.variables).insert(name.text.clone(), vec![fed.clone()]);
+                }
+                true
+            }
+            "printf" if started.texts().next() == Some("-v") => {
+                let mut printed = started.clone();
+                let name = printed
+                    .words
+                    .drain(1..3.min(printed.words.len()))
+                    .next_back();
+                let value =
+                    output::printed(&printed).map_or_else(ResolvedWord::unknown, ResolvedWord::new);
+                if let Some(name) = name {
+                    scope.set(&name.text, vec![value]);
                 }
                 true
             }

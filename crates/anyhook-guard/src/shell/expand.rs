@@ -236,7 +236,8 @@ impl Evaluator<'_> {
                 is_quoted,
             } => {
                 let known = self.variable(name, scope);
-                let values = match operator {
+                let unknown_name = known.is_none().then(|| name.clone());
+                let mut values = match operator {
                     VariableOperator::Plain => {
                         known.unwrap_or_else(|| vec![ResolvedWord::unknown()])
                     }
@@ -270,10 +271,14 @@ impl Evaluator<'_> {
                         let mut value = ResolvedWord::unknown();
                         for known in known.into_iter().flatten() {
                             value.sources.extend(known.sources);
+                            value.variables.extend(known.variables);
                         }
                         vec![value]
                     }
                 };
+                if let (Some(name), Some(first)) = (unknown_name, values.first_mut()) {
+                    first.variables.push(name);
+                }
                 let is_list = matches!(name.as_str(), "@" | "*") || values.len() > 1;
                 let is_quoted = *is_quoted && !(name == "@" && is_list);
                 (values, is_quoted)
@@ -341,6 +346,7 @@ fn push_values(alternatives: &mut Vec<Vec<ResolvedWord>>, values: &[ResolvedWord
                     last.text.push_str(piece);
                     last.is_pattern |= splits && piece.contains(['*', '?', '[']);
                     last.sources.extend(value.sources.iter().cloned());
+                    last.variables.extend(value.variables.iter().cloned());
                 }
             }
             grown.push(words);
@@ -358,6 +364,7 @@ fn join(words: Vec<ResolvedWord>) -> ResolvedWord {
         joined.text.push_str(&word.text);
         joined.is_pattern |= word.is_pattern;
         joined.sources.extend(word.sources);
+        joined.variables.extend(word.variables);
     }
     joined
 }

@@ -19,6 +19,9 @@ pub struct ResolvedWord {
     /// Invocations whose output is a part of it.
     #[serde(skip)]
     pub sources: Vec<Range<usize>>,
+    /// Variables whose unknown value is a part of it.
+    #[serde(skip)]
+    pub variables: Vec<String>,
 }
 
 impl ResolvedWord {

@@ -670,6 +670,7 @@ impl<'a> Parser<'a> {
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
+        let descriptor = self.slice(start, self.at).to_owned();
         if self.at == start && self.peek() == Some(b'{') {
             let bytes = self.text.as_bytes().get(start + 1..).unwrap_or_default();
             let length = name_length(bytes);
@@ -714,6 +715,7 @@ impl<'a> Parser<'a> {
             kind,
             word,
             body: None,
+            descriptor,
         })
     }
 
@@ -739,6 +741,7 @@ impl<'a> Parser<'a> {
             kind: RedirectKind::Text,
             word: ScriptWord::default(),
             body: Some(index),
+            descriptor: String::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A word-level reading of PowerShell: commands, pipes, parentheses and aliases.
 //! Commands with a POSIX relative get its name, so that the guards know one set.
 
-use super::evaluate::{Evaluator, Scope};
+use super::evaluate::{Evaluator, MAX_SCRIPTS, Scope};
 use super::invocation::{Invocation, ResolvedRedirect, ResolvedWord, UNKNOWN, program_name};
 use super::syntax::RedirectKind;
 
@@ -15,6 +15,10 @@ struct OpenCommand {
     redirect: Option<RedirectKind>,
     /// The invocations before it in its pipeline.
     from: std::ops::Range<usize>,
+    /// The variable that it begins with.
+    variable: Option<String>,
+    /// What follows `$variable =` begins with a quote.
+    assigns_text: bool,
 }
 
 pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
@@ -51,6 +55,12 @@ impl Reader<'_, '_> {
                     }
                 }
                 '\'' | '"' => {
+                    if self.word.is_none()
+                        && let Some(command) = self.open.last_mut()
+                        && command.words.get(1).is_some_and(|word| word.text == "=")
+                    {
+                        command.assigns_text = true;
+                    }
                     self.word.get_or_insert_default();
                     while let Some((at, inside)) = characters.next() {
                         if inside == character {
@@ -69,7 +79,12 @@ impl Reader<'_, '_> {
                                 self.push(next);
                             }
                         } else if inside == '$' && character == '"' {
-                            let length = self.variable(text.get(at + 1..).unwrap_or_default());
+                            let rest = text.get(at + 1..).unwrap_or_default();
+                            let length = if rest.starts_with('(') {
+                                self.substitute(rest)
+                            } else {
+                                self.variable(rest)
+                            };
                             for _ in 0..length {
                                 characters.next();
                             }
@@ -79,10 +94,26 @@ impl Reader<'_, '_> {
                     }
                 }
                 '$' => {
-                    let length = self.variable(text.get(at + 1..).unwrap_or_default());
+                    let is_first = self.word.is_none();
+                    let rest = text.get(at + 1..).unwrap_or_default();
+                    let length = self.variable(rest);
+                    if is_first
+                        && length > 0
+                        && let Some(command) = self.open.last_mut()
+                        && command.words.is_empty()
+                    {
+                        let name: String = rest.chars().take(length).collect();
+                        command.variable = Some(name.trim_matches(['{', '}']).to_ascii_lowercase());
+                    }
                     for _ in 0..length {
                         characters.next();
                     }
+                }
+                // `$x='text'` without blanks.
+                '=' if self.assigns() => {
+                    self.end_word();
+                    self.push('=');
+                    self.end_word();
                 }
                 '#' if self.word.is_none() => {
                     while characters.peek().is_some_and(|(_, next)| *next != '\n') {
@@ -146,16 +177,25 @@ impl Reader<'_, '_> {
                 ')' | '}' => {
                     if self.open.len() > 1 {
                         let start = self.evaluator.invocations.len();
+                        self.end_word();
+                        let mut word = ResolvedWord::unknown();
+                        let inner = self.open.last().map(|command| command.words.as_slice());
+                        for part in inner.unwrap_or_default() {
+                            word.sources.extend(part.sources.iter().cloned());
+                        }
                         self.end_command(false);
                         self.open.pop();
                         let end = self.evaluator.invocations.len();
+                        if end > start {
+                            word.sources.push(start..end);
+                        }
                         if let Some(command) = self.open.last_mut()
                             && character == ')'
-                            && end > start
+                            && !word.sources.is_empty()
                         {
-                            command.from = start.min(command.from.start.max(start))..end;
-                            let mut word = ResolvedWord::unknown();
-                            word.sources.push(start..end);
+                            if end > start {
+                                command.from = start.min(command.from.start.max(start))..end;
+                            }
                             command.words.push(word);
                         }
                     } else {
@@ -177,6 +217,51 @@ impl Reader<'_, '_> {
         word.is_pattern |= matches!(character, '*' | '?');
     }
 
+    /// Whether an `=` here follows the variable at the start of a command.
+    fn assigns(&self) -> bool {
+        self.open.last().is_some_and(|command| {
+            command.variable.is_some() && command.words.is_empty() && self.word.is_some()
+        })
+    }
+
+    /// `$(…)` in a text: runs it, and returns how many characters it has.
+    fn substitute(&mut self, rest: &str) -> usize {
+        let mut depth = 0usize;
+        let mut length = 0;
+        let mut end = rest.len();
+        for (at, character) in rest.char_indices() {
+            length += 1;
+            match character {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                end = at;
+                break;
+            }
+        }
+        let inside = rest.get(1..end).unwrap_or_default();
+        let range = self.run_inner(inside);
+        let word = self.word.get_or_insert_default();
+        word.text.push(UNKNOWN);
+        word.sources.push(range);
+        length
+    }
+
+    /// Reads a text that this one runs, and returns what it started.
+    fn run_inner(&mut self, text: &str) -> std::ops::Range<usize> {
+        let start = self.evaluator.invocations.len();
+        if self.scope.scripts >= MAX_SCRIPTS {
+            self.evaluator.is_incomplete = true;
+            return start..start;
+        }
+        let mut child = self.scope.clone();
+        child.scripts += 1;
+        run(self.evaluator, text, &child);
+        start..self.evaluator.invocations.len()
+    }
+
     /// After `$`: pushes the value and returns how many characters the name has.
     fn variable(&mut self, rest: &str) -> usize {
         let braced = rest.starts_with('{');
@@ -190,6 +275,7 @@ impl Reader<'_, '_> {
             return 0;
         }
         let lower = name.to_ascii_lowercase();
+        let mut sources = Vec::new();
         let value = match lower.as_str() {
             "home" | "env:userprofile" | "env:home" | "env:homepath" => {
                 self.evaluator.home(&self.scope)
@@ -210,22 +296,21 @@ impl Reader<'_, '_> {
                 .get(&lower)
                 .and_then(|values| values.first())
             {
-                Some(value) => value.text.clone(),
+                Some(value) => {
+                    sources.extend(value.sources.iter().cloned());
+                    value.text.clone()
+                }
                 None => UNKNOWN.to_string(),
             },
         };
         let word = self.word.get_or_insert_default();
         word.text.push_str(&value);
-        if value.contains(UNKNOWN) && lower.starts_with("env:") {
+        word.sources.extend(sources);
+        if value.contains(UNKNOWN)
+            && let Some(name) = lower.strip_prefix("env:")
+        {
             // The name of an environment variable says whether it is a secret.
-            let name = name.get(4..).unwrap_or_default().to_owned();
-            let mut printed = Invocation {
-                name: "printenv".to_owned(),
-                words: vec![ResolvedWord::new("printenv"), ResolvedWord::new(name)],
-                ..Invocation::in_scope(&self.scope)
-            };
-            printed.via.push("$env".to_owned());
-            self.evaluator.emit(printed);
+            word.variables.push(name.to_ascii_uppercase());
         }
         name.chars().count() + if braced { 2 } else { 0 }
     }
@@ -236,6 +321,10 @@ impl Reader<'_, '_> {
         };
         if word.text == "~" || word.text.starts_with("~/") || word.text.starts_with("~\\") {
             word.text = self.evaluator.home(&self.scope) + word.text.get(1..).unwrap_or_default();
+        }
+        // One kind of separator in a path that has both.
+        if word.text.starts_with('/') {
+            word.text = word.text.replace('\\', "/");
         }
         let Some(command) = self.open.last_mut() else {
             return;
@@ -264,29 +353,60 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn start(&mut self, command: OpenCommand) {
-        let mut words = command.words;
-        // `$x = value`, and `[Type]::Method`.
-        if words.get(1).is_some_and(|word| word.text == "=") {
-            words.drain(..2);
+    fn start(&mut self, mut command: OpenCommand) {
+        if command.words.get(1).is_some_and(|word| word.text == "=") {
+            return self.assign(command);
         }
-        while words.first().is_some_and(|word| {
+        // A variable alone is printed.
+        if let ([_], Some(name)) = (command.words.as_slice(), &command.variable)
+            && let Some(name) = name.strip_prefix("env:")
+        {
+            let words = ["printenv".to_owned(), name.to_ascii_uppercase()];
+            return self.evaluator.emit(Invocation {
+                name: "printenv".to_owned(),
+                words: words.map(ResolvedWord::new).into(),
+                ..Invocation::in_scope(&self.scope)
+            });
+        }
+        while command.words.first().is_some_and(|word| {
             matches!(
                 word.text.as_str(),
                 "." | "foreach" | "if" | "while" | "return" | "try"
             )
         }) {
-            words.remove(0);
+            command.words.remove(0);
         }
+        let mut words = command.words;
+        let runs_text = words.first().is_some_and(|word| {
+            matches!(
+                word.text.to_ascii_lowercase().as_str(),
+                "iex" | "invoke-expression"
+            )
+        });
         let fetches = words.iter().any(|word| {
             let lower = word.text.to_ascii_lowercase();
             ["downloadstring", "downloadfile", "downloaddata"]
                 .iter()
                 .any(|mark| lower.contains(mark))
         });
-        if fetches && let Some(first) = words.first_mut() {
-            "curl".clone_into(&mut first.text);
-            first.sources.clear();
+        if fetches {
+            // `iex (…).DownloadString(…)` runs what the rest of the words fetches.
+            let fetched: Vec<ResolvedWord> = std::iter::once(ResolvedWord::new("curl"))
+                .chain(words.drain(1..))
+                .collect();
+            let start = self.evaluator.invocations.len();
+            self.evaluator.emit(Invocation {
+                name: "curl".to_owned(),
+                words: fetched,
+                redirects: command.redirects.clone(),
+                ..Invocation::in_scope(&self.scope)
+            });
+            if !runs_text {
+                return;
+            }
+            let mut result = ResolvedWord::unknown();
+            result.sources.push(start..self.evaluator.invocations.len());
+            words.push(result);
         }
         // `(command).Property` prints a part of its result.
         if words.first().is_some_and(ResolvedWord::is_unknown)
@@ -313,19 +433,30 @@ impl Reader<'_, '_> {
             return;
         }
         started.name.clone_from(&name);
+        if name == "eval" {
+            let text: Vec<&str> = words
+                .iter()
+                .skip(1)
+                .map(|word| word.text.as_str())
+                .collect();
+            let text = text.join(" ");
+            started.words = words;
+            self.evaluator.emit(started);
+            if !text.is_empty() && text.chars().any(|letter| letter != UNKNOWN) {
+                self.run_inner(&text);
+            }
+            return;
+        }
         if matches!(
             name.as_str(),
-            "rm" | "cat" | "tee" | "mv" | "cp" | "eval" | "printenv" | "mkfs" | "shutdown" | "kill"
+            "rm" | "cat" | "tee" | "mv" | "cp" | "printenv" | "mkfs" | "shutdown" | "kill"
         ) {
             started.words = words;
             if name == "rm" && started.operands().next().is_none() {
-                // Paths come through the pipe.
-                let folders = self.evaluator.listed_folders(&started.input_from);
-                let fed = folders
-                    .first()
-                    .map_or_else(ResolvedWord::unknown, |folder| {
-                        ResolvedWord::new(format!("{folder}/{UNKNOWN}"))
-                    });
+                let (fed, is_tree) = self.piped_paths(&started.input_from);
+                if is_tree {
+                    started.words.push(ResolvedWord::new("-r"));
+                }
                 started.words.push(fed);
             }
             return self.evaluator.emit(started);
@@ -337,6 +468,89 @@ impl Reader<'_, '_> {
         let mut scope = self.scope.clone();
         self.evaluator.start(words, started, &mut scope, &input);
     }
+
+    /// `$name = value`: a text is kept, a command is run.
+    fn assign(&mut self, mut command: OpenCommand) {
+        let name = command.variable.take().unwrap_or_default();
+        command.words.drain(..2);
+        let is_value = command.assigns_text
+            || matches!(command.words.as_slice(), [only] if only.has_unknown())
+            || command
+                .words
+                .first()
+                .is_some_and(|first| !first.sources.is_empty());
+        let value = if is_value {
+            let text: Vec<&str> = command
+                .words
+                .iter()
+                .map(|word| word.text.as_str())
+                .collect();
+            ResolvedWord {
+                text: text.join(" "),
+                sources: command
+                    .words
+                    .iter()
+                    .flat_map(|word| word.sources.iter().cloned())
+                    .collect(),
+                ..ResolvedWord::default()
+            }
+        } else {
+            let start = self.evaluator.invocations.len();
+            command.assigns_text = false;
+            if !command.words.is_empty() {
+                self.start(command);
+            }
+            let mut value = ResolvedWord::unknown();
+            value.sources.push(start..self.evaluator.invocations.len());
+            value
+        };
+        if !name.is_empty() {
+            self.scope.set(&name, vec![value]);
+        }
+    }
+
+    /// What a listing feeds into a command: a word, and whether whole trees.
+    fn piped_paths(&self, from: &std::ops::Range<usize>) -> (ResolvedWord, bool) {
+        let stages = self
+            .evaluator
+            .invocations
+            .get(from.clone())
+            .unwrap_or_default();
+        let is_tree = stages
+            .iter()
+            .any(|stage| stage.name == "ls" && stage.has_word("-r"));
+        let Some(folder) = self.evaluator.listed_folders(from).into_iter().next() else {
+            return (ResolvedWord::unknown(), is_tree);
+        };
+        let is_filtered = stages
+            .iter()
+            .any(|stage| stage.name != "ls" || stage.has_word("--filtered"));
+        let folder = folder.trim_end_matches('/');
+        let mut fed = ResolvedWord::new(if is_filtered {
+            format!("{folder}/{UNKNOWN}")
+        } else {
+            format!("{folder}/*")
+        });
+        fed.is_pattern = !is_filtered;
+        (fed, is_tree)
+    }
+}
+
+/// The POSIX relative of a static method that uses files, and its operands.
+fn file_method(lower: &str) -> Option<(&'static str, usize)> {
+    let (class, method) = lower.split_once("]::")?;
+    if !class.contains("file") && !class.contains("directory") {
+        return None;
+    }
+    Some(match method {
+        "readalltext" | "readalllines" | "readallbytes" | "openread" | "opentext" => ("cat", 1),
+        "writealltext" | "writealllines" | "writeallbytes" | "appendalltext" | "create"
+        | "openwrite" => ("tee", 1),
+        "delete" => ("rm", 1),
+        "move" => ("mv", 2),
+        "copy" => ("cp", 2),
+        _ => return None,
+    })
 }
 
 /// The POSIX relative of a command, with its words in that order.
@@ -351,7 +565,7 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
         "copy-item" | "ci" | "cpi" | "cp" | "copy" => "cp",
         "invoke-webrequest" | "iwr" | "invoke-restmethod" | "irm" | "wget" | "curl"
         | "start-bitstransfer" => "curl",
-        "invoke-expression" | "iex" => "eval",
+        "invoke-expression" | "iex" | "[scriptblock]::create" => "eval",
         "get-childitem" | "gci" | "dir" | "ls" => {
             if words
                 .iter()
@@ -364,6 +578,27 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
         "format-volume" | "clear-disk" | "initialize-disk" | "remove-partition" => "mkfs",
         "stop-computer" | "restart-computer" => "shutdown",
         "set-location" | "sl" | "cd" | "push-location" | "pushd" => "cd",
+        _ if lower.contains("getenvironmentvariable") => {
+            let mut printed = words;
+            printed.truncate(if lower.contains("getenvironmentvariables") {
+                1
+            } else {
+                2
+            });
+            if let Some(first) = printed.first_mut() {
+                *first = ResolvedWord::new("printenv");
+            }
+            return ("printenv".to_owned(), printed);
+        }
+        _ if lower.contains("]::") && file_method(lower).is_some() => {
+            let (program, operands) = file_method(lower).unwrap_or(("cat", 1));
+            let mut translated = vec![ResolvedWord::new(program)];
+            if program == "rm" && lower.contains("directory") {
+                translated.push(ResolvedWord::new("-r"));
+            }
+            translated.extend(words.into_iter().skip(1).take(operands));
+            return (program.to_owned(), translated);
+        }
         "start-process" | "saps" => {
             let rest: Vec<ResolvedWord> = words
                 .into_iter()
@@ -386,16 +621,36 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
     };
     let mut translated = vec![ResolvedWord::new(target)];
     let mut skips_value = false;
+    let mut operands = 0;
     for word in words.into_iter().skip(1) {
         let option = word.text.to_ascii_lowercase();
         if std::mem::take(&mut skips_value) {
             continue;
         }
         if !option.starts_with('-') {
+            operands += 1;
+            // `Start-BitsTransfer source destination`.
+            if operands == 2 && lower == "start-bitstransfer" {
+                translated.push(ResolvedWord::new("-o"));
+            }
             translated.push(word);
             continue;
         }
         match option.as_str() {
+            _ if target == "curl"
+                && option.len() > 1
+                && ("-outfile".starts_with(&option) || "-destination" == option) =>
+            {
+                translated.push(ResolvedWord::new("-o"));
+                operands = 2;
+            }
+            "-filter" | "-include" | "-exclude" if target == "ls" => {
+                translated.push(ResolvedWord::new("--filtered"));
+                skips_value = true;
+            }
+            _ if target == "ls" && option.len() > 1 && "-recurse".starts_with(&option) => {
+                translated.push(ResolvedWord::new("-r"));
+            }
             // cmdlets accept any unambiguous start of an option.
             _ if target == "rm" && option.len() > 1 && "-recurse".starts_with(&option) => {
                 translated.push(ResolvedWord::new("-r"));

@@ -123,6 +123,8 @@ pub(super) struct SyntaxRedirect {
     pub(super) word: ScriptWord,
     /// Index into the bodies of here-documents, until the body is known.
     pub(super) body: Option<usize>,
+    /// The number before the operator; empty if there is none.
+    pub(super) descriptor: String,
 }
 
 impl ScriptWord {

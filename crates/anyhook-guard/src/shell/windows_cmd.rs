@@ -20,7 +20,11 @@ pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
         let is_end =
             matches!(character, None | Some('&' | '|' | '\n')) && !in_quotes || character.is_none();
         if is_blank || is_end || (character == Some('>') && !in_quotes) {
-            if let Some(word) = word.take() {
+            if let Some(mut word) = word.take() {
+                // One kind of separator in a path that has both.
+                if word.text.starts_with('/') && word.text.contains('\\') {
+                    word.text = word.text.replace('\\', "/");
+                }
                 match redirect.take() {
                     Some(kind) => redirects.push(ResolvedRedirect { kind, target: word }),
                     None => words.push(word),
@@ -85,7 +89,11 @@ pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
                     "systemdrive" => "C:".to_owned(),
                     "programfiles" => "C:/Program Files".to_owned(),
                     "cd" => scope.cwd.clone().unwrap_or_else(|| UNKNOWN.to_string()),
-                    _ => UNKNOWN.to_string(),
+                    _ => {
+                        let word = word.get_or_insert_default();
+                        word.variables.push(name.to_ascii_uppercase());
+                        UNKNOWN.to_string()
+                    }
                 };
                 word.get_or_insert_default().text.push_str(&value);
             }
@@ -192,7 +200,9 @@ fn start_command(
             };
             emit(evaluator, program, operands().collect());
         }
-        "type" => emit(evaluator, &["cat"], operands().collect()),
+        "type" | "more" => emit(evaluator, &["cat"], operands().collect()),
+        // The text to look for comes first.
+        "findstr" | "find" => emit(evaluator, &["cat"], operands().skip(1).collect()),
         "copy" | "xcopy" | "robocopy" => emit(evaluator, &["cp"], operands().collect()),
         "move" | "ren" | "rename" => emit(evaluator, &["mv"], operands().collect()),
         "format" | "diskpart" | "cipher" => emit(evaluator, &["mkfs"], operands().collect()),

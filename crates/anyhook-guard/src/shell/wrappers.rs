@@ -285,13 +285,17 @@ impl Evaluator<'_> {
             }
             "chroot" | "unshare" | "nsenter" | "bwrap" | "proot" => {
                 let at = first_operand(&started.words, 1, &["-t", "--target", "-w", "-b"]);
+                let mut child = scope.clone();
+                if name == "chroot" {
+                    // The root itself is no other place.
+                    if started.words.get(at).is_none_or(|root| root.text != "/") {
+                        child.place = InvocationPlace::Container;
+                    }
+                    child.cwd = Some("/".to_owned());
+                }
                 let at = at + usize::from(name == "chroot");
                 let rest = started.words.get(at..).unwrap_or_default().to_vec();
                 self.emit(started.clone());
-                let mut child = scope.clone();
-                if name == "chroot" {
-                    child.place = InvocationPlace::Container;
-                }
                 self.start_inner(rest, started, &mut child, input, Some(&name));
             }
             "trap" => {
@@ -322,46 +326,23 @@ impl Evaluator<'_> {
                     self.run_child_text(&text, scope, &StageInput::default());
                 }
             }
-            "make" | "gmake" => {
-                let text = started
-                    .words
-                    .windows(2)
-                    .find_map(|pair| match pair {
-                        [option, file] if option.text == "-f" => Some(file.clone()),
-                        _ => None,
-                    })
-                    .and_then(|file| match (file.text.as_str(), file.sources.last()) {
-                        ("-", _) => input.text.as_deref().map(str::to_owned),
-                        (_, Some(source)) => {
-                            super::output::known_output(&self.invocations, source.clone())
-                        }
-                        (path, None) => self.written_text(scope, path),
-                    });
-                self.emit(started);
-                if let Some(text) = text {
-                    let recipes: Vec<&str> = text
-                        .lines()
-                        .filter_map(|line| line.strip_prefix('\t'))
-                        .collect();
-                    self.run_child_text(&recipes.join("\n"), scope, &StageInput::default());
-                }
-            }
+            "make" | "gmake" => self.open_make(started, scope, input),
+            "apply_patch" | "applypatch" => self.open_patch(started, scope, input),
             "crontab" => {
+                let listed = started.operands().next().and_then(|file| {
+                    let source = file.sources.last()?;
+                    super::output::known_output(&self.invocations, source.clone())
+                });
                 self.emit(started);
+                let table = listed.or_else(|| input.text.as_deref().map(str::to_owned));
                 // Five fields, then a command.
-                for line in input
-                    .text
-                    .clone()
-                    .as_deref()
-                    .unwrap_or_default()
-                    .lines()
-                    .take(64)
-                {
+                for line in table.as_deref().unwrap_or_default().lines().take(64) {
                     let command: Vec<&str> = line.split_whitespace().skip(5).collect();
                     self.run_child_text(&command.join(" "), scope, &StageInput::default());
                 }
             }
             "git" => self.open_git(started, scope, input),
+            "yarn" | "pnpm" | "bun" => self.open_package_runner(started, scope, input),
             "powershell" | "pwsh" => self.open_powershell(started, scope),
             "cmd" => self.open_cmd(started, scope),
             _ if SHELLS.contains(&name.as_str()) => self.open_shell(started, scope, input),
@@ -375,6 +356,15 @@ impl Evaluator<'_> {
                     self.emit(started);
                     let mut child = scope.clone();
                     return self.run_text(&script, &mut child, input);
+                }
+                if started.input_text.is_none() {
+                    // A file whose text a command of this one prints.
+                    started.input_text = started.arguments().iter().find_map(|word| {
+                        let source = word.sources.last()?;
+                        word.text.starts_with("/dev/fd/").then(|| {
+                            super::output::known_output(&self.invocations, source.clone())
+                        })?
+                    });
                 }
                 if started.input_text.is_none() && !self.written.is_empty() {
                     let texts: Vec<String> = started.texts().map(str::to_owned).collect();
@@ -467,7 +457,10 @@ impl Evaluator<'_> {
         {
             first.text.truncate(at);
         }
-        if matches!(prefix.name, "npx" | "uvx" | "bunx" | "pnpx" | "pipx") {
+        if matches!(
+            prefix.name,
+            "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "pnpm" | "yarn" | "npm"
+        ) {
             // The guards look at the package itself.
             self.emit(Invocation {
                 input_text: None,
@@ -619,7 +612,7 @@ impl Evaluator<'_> {
                 .map(|word| ResolvedWord {
                     text: word.to_owned(),
                     sources: sources.clone(),
-                    is_pattern: false,
+                    ..ResolvedWord::default()
                 })
                 .collect();
         }
@@ -635,7 +628,7 @@ impl Evaluator<'_> {
         let word = |text| ResolvedWord {
             text,
             sources: sources.clone(),
-            is_pattern: false,
+            ..ResolvedWord::default()
         };
         texts.into_iter().map(word).collect()
     }
@@ -997,10 +990,136 @@ impl Evaluator<'_> {
         if is_run && let Some(entry) = entry {
             rest.insert(0, entry);
         }
+        let mounts = if is_run {
+            Self::container_mounts(words, scope)
+        } else {
+            Vec::new()
+        };
+        let folder = words.windows(2).find_map(|pair| match pair {
+            [option, folder] if matches!(option.text.as_str(), "-w" | "--workdir") => {
+                normalize(None, &folder.text)
+            }
+            _ => None,
+        });
         self.emit(started.clone());
         let mut child = remote_scope(scope, InvocationPlace::Container);
+        child.cwd = folder;
         let via = started.name.clone();
+        let outer = std::mem::replace(&mut self.mounts, mounts);
         self.start_inner(rest, started, &mut child, input, Some(&via));
+        self.mounts = outer;
+    }
+
+    /// `yarn prisma …`: a program of a package, unless it is a command of the manager.
+    fn open_package_runner(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        let at = first_operand(&started.words, 1, &["--filter", "-F", "--cwd", "-C", "-w"]);
+        let text = |at: usize| started.words.get(at).map_or("", |word| word.text.as_str());
+        let at = at + usize::from(text(at) == "run");
+        let is_own = matches!(
+            text(at),
+            "" | "add"
+                | "install"
+                | "i"
+                | "remove"
+                | "rm"
+                | "up"
+                | "upgrade"
+                | "update"
+                | "test"
+                | "build"
+                | "start"
+                | "dev"
+                | "lint"
+                | "init"
+                | "create"
+                | "publish"
+                | "pack"
+                | "link"
+                | "unlink"
+                | "why"
+                | "list"
+                | "ls"
+                | "config"
+                | "cache"
+                | "global"
+                | "workspace"
+                | "workspaces"
+                | "store"
+                | "audit"
+                | "outdated"
+                | "x"
+                | "un"
+        );
+        let rest = started.words.get(at..).unwrap_or_default().to_vec();
+        let via = started.name.clone();
+        self.emit(started.clone());
+        if !is_own {
+            self.start_inner(rest, started, scope, input, Some(&via));
+        }
+    }
+
+    fn open_make(&mut self, started: Invocation, scope: &Scope, input: &StageInput) {
+        let mut texts: Vec<String> = Vec::new();
+        for (index, word) in started.words.iter().enumerate() {
+            let next = started.words.get(index + 1);
+            match word.text.as_str() {
+                "--eval" => texts.extend(next.map(|word| word.text.clone())),
+                "-f" | "--file" | "--makefile" => {
+                    let Some(file) = next else {
+                        continue;
+                    };
+                    texts.extend(match (file.text.as_str(), file.sources.last()) {
+                        ("-" | "/dev/stdin", _) => input.text.as_deref().map(str::to_owned),
+                        (_, Some(source)) => {
+                            super::output::known_output(&self.invocations, source.clone())
+                        }
+                        (path, None) => self.written_text(scope, path),
+                    });
+                }
+                text => texts.extend(text.strip_prefix("--eval=").map(str::to_owned)),
+            }
+        }
+        self.emit(started);
+        for text in texts {
+            // Recipes follow a tab, or `target: ;` in the same line.
+            let recipes: Vec<&str> = text
+                .lines()
+                .filter_map(|line| {
+                    line.strip_prefix('\t').or_else(|| {
+                        let (_, rest) = line.split_once(':')?;
+                        rest.split_once(';').map(|(_, recipe)| recipe)
+                    })
+                })
+                .map(|recipe| recipe.trim_start().trim_start_matches(['@', '-']))
+                .collect();
+            self.run_child_text(&recipes.join("\n"), scope, &StageInput::default());
+        }
+    }
+
+    /// A patch that names its files itself: each is deleted or written.
+    fn open_patch(&mut self, started: Invocation, scope: &Scope, input: &StageInput) {
+        let argument = started.arguments().first().map(|word| word.text.clone());
+        let patch = input.text.as_deref().map(str::to_owned).or(argument);
+        let place = Invocation::in_scope(scope);
+        self.emit(started);
+        for line in patch.as_deref().unwrap_or_default().lines() {
+            let Some((action, path)) = line
+                .strip_prefix("*** ")
+                .and_then(|line| line.split_once(": "))
+            else {
+                continue;
+            };
+            let program = match action {
+                "Delete File" => "rm",
+                "Add File" | "Update File" | "Move to" => "tee",
+                _ => continue,
+            };
+            self.emit(Invocation {
+                name: program.to_owned(),
+                words: vec![ResolvedWord::new(program), ResolvedWord::new(path.trim())],
+                ..place.clone()
+            });
+        }
     }
 
     fn open_git(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
@@ -1026,6 +1145,20 @@ impl Evaluator<'_> {
                             scripts.push(value.to_owned());
                         }
                     }
+                }
+                "config" => {
+                    // An alias for a shell command.
+                    let value = words
+                        .iter()
+                        .skip(index)
+                        .skip_while(|word| !word.starts_with("alias."));
+                    scripts.extend(
+                        value
+                            .skip(1)
+                            .take(1)
+                            .filter_map(|value| value.strip_prefix('!'))
+                            .map(str::to_owned),
+                    );
                 }
                 "foreach" if words.first().is_some_and(|first| first == "submodule") => {
                     let rest: Vec<&str> = words
@@ -1237,6 +1370,7 @@ fn insert_fed(
                 text: word.text.replace(mark, &value.text),
                 is_pattern: word.is_pattern || value.is_pattern,
                 sources: value.sources.clone(),
+                variables: value.variables.clone(),
             });
         }
     }
