@@ -7,6 +7,7 @@ mod codex;
 mod convert;
 mod daemon;
 mod dispatch;
+mod growth;
 mod measure;
 mod openhook;
 

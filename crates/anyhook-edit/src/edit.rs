@@ -2,20 +2,20 @@
 //!
 //! Every operation plans its change on the tree, makes it in the text, parses
 //! the result, and returns it only if the tree is the planned one. So a bug here
-//! is an error message, never a damaged file.
+//! is an error message, never a damaged file. Several edits of one text are made
+//! by `edited_document`, which parses the whole text only once more, at the end.
 
 use anyhook_model::Format;
 use anyhook_model::document::{self, Node, Notation};
-use anyhook_util::hash::sha256;
 use serde_json::{Map, Value};
 
+use crate::edited_document::EditedDocument;
 use crate::error::EditError;
-use crate::patch::{EditAction, Patch, inserted_texts};
+use crate::patch::{EditAction, Patch};
 use crate::path::{Key, display_path};
-use crate::text::{before, bom_len, cut, from, line_and_column, splice};
+use crate::text::{before, bom_len, cut, from, line_and_column};
 use crate::tree::{
-    Comparison, add_child, child_count, descend, node_at, same_content, tree_from_json,
-    without_node, wrong_type,
+    Comparison, child_count, descend, node_at, same_content, without_node, wrong_type,
 };
 use crate::{json, toml};
 
@@ -68,44 +68,74 @@ pub fn remove_matching(
     path: &[Key],
     matches: &dyn Fn(&Value) -> bool,
 ) -> Result<RemovedElements, EditError> {
+    remove_matching_in(text, format, &[path.to_vec()], matches)
+}
+
+/// As [`remove_matching`], from the arrays at all `paths`. A text without a match is
+/// parsed once, however many arrays there are.
+pub fn remove_matching_in(
+    text: &str,
+    format: Format,
+    paths: &[Vec<Key>],
+    matches: &dyn Fn(&Value) -> bool,
+) -> Result<RemovedElements, EditError> {
     let format = with_comments(format);
     let mut removed = RemovedElements {
         text: text.to_owned(),
         values: Vec::new(),
     };
-    loop {
+    // Arrays from here on have no match left: from the end, because a removal moves
+    // only what is behind it.
+    let mut unchecked = paths.len();
+    while unchecked > 0 {
         let body = from(&removed.text, bom_len(&removed.text));
         let Some(root) = parse(body, format)? else {
             break;
         };
-        let (depth, node) = match descend(&root, body, path) {
-            Err(EditError::NoElement { .. }) => break,
-            reached => reached?,
-        };
-        if depth < path.len() {
-            break;
+        let mut found = None;
+        while let Some(path) = unchecked.checked_sub(1).and_then(|last| paths.get(last)) {
+            found = last_match(&root, body, path, matches)?;
+            if found.is_some() {
+                break;
+            }
+            unchecked -= 1;
         }
-        let Some(items) = node.as_array() else {
-            return Err(wrong_type(node, body, display_path(path), "a list"));
-        };
-        let found = items
-            .iter()
-            .map(Node::to_json)
-            .enumerate()
-            .filter(|(_, value)| matches(value))
-            .last();
-        let Some((index, value)) = found else {
+        let Some((target, value)) = found else {
             break;
         };
-        let mut target = path.to_vec();
-        target.push(Key::Index(index));
-        let with_parents = climb_empty_parents(&root, target.clone(), path.len());
+        let with_parents = climb_empty_parents(&root, target.clone(), target.len() - 1);
         let body = remove_node(body, format, &root, &with_parents)
             .or_else(|_| remove_node(body, format, &root, &target))?;
         removed.text = with_bom(&removed.text, &body);
         removed.values.insert(0, value);
     }
     Ok(removed)
+}
+
+/// The last element that matches in the array at `path`, and its path.
+fn last_match(
+    root: &Node,
+    body: &str,
+    path: &[Key],
+    matches: &dyn Fn(&Value) -> bool,
+) -> Result<Option<(Vec<Key>, Value)>, EditError> {
+    let (depth, node) = match descend(root, body, path) {
+        Err(EditError::NoElement { .. }) => return Ok(None),
+        reached => reached?,
+    };
+    if depth < path.len() {
+        return Ok(None);
+    }
+    let Some(items) = node.as_array() else {
+        return Err(wrong_type(node, body, display_path(path), "a list"));
+    };
+    let mut items = items.iter().map(Node::to_json).enumerate().rev();
+    let found = items.find(|(_, value)| matches(value));
+    Ok(found.map(|(index, value)| {
+        let mut target = path.to_vec();
+        target.push(Key::Index(index));
+        (target, value)
+    }))
 }
 
 /// Appends `value` to the array at `path`, which is created if it is missing, or
@@ -118,111 +148,73 @@ pub fn edit(
     value: &Value,
     options: &EditOptions,
 ) -> Result<EditedText, EditError> {
-    let bom = bom_len(text);
-    let body = from(text, bom);
-    let root = parse(body, format)?;
-    // A TOML text always has a root table; that of a blank text counts as none.
-    let blank = root.as_ref().is_none_or(|root| {
-        format == Format::Toml && body.trim().is_empty() && child_count(root) == 0
-    });
-    let root = root.filter(|_| !blank);
-    let preamble = || tree_from_json(&Value::Object(options.preamble.clone()));
-    let start = root.clone().unwrap_or_else(preamble);
-    let planned = plan_edit(body, start, action, path, value)?;
-    let slashes = options.escape_slashes;
-    let proposals = match (&root, format) {
-        (None, Format::Toml) => vec![toml::document(body, &planned.tree.to_json())?],
-        (None, _) => vec![json::document(body, &planned.tree.to_json(), slashes)],
-        (Some(root), Format::Toml) => toml::insert(body, root, &planned)?,
-        (Some(root), _) => vec![json::insert(body, root, &planned, slashes)],
-    };
-    for mut insertions in proposals {
-        let new = splice(body, &insertions);
-        let Ok(Some(parsed)) = parse(&new, format) else {
-            continue;
-        };
-        if !same_content(&parsed, &planned.tree, comparison_for(format)) {
-            continue;
-        }
-        for insertion in &mut insertions {
-            insertion.at += bom;
-        }
-        let after = with_bom(text, &new);
-        let patch = Patch {
-            format,
-            action,
-            path: path.to_vec(),
-            value: value.clone(),
-            created: planned.created + usize::from(blank),
-            preamble: if blank {
-                options.preamble.clone()
-            } else {
-                Map::new()
-            },
-            spans: inserted_texts(&after, insertions),
-            before: sha256(text.as_bytes()),
-            after: sha256(after.as_bytes()),
-        };
-        return Ok(EditedText { text: after, patch });
-    }
-    Err(EditError::Unsafe {
-        at: display_path(path),
+    let mut document = EditedDocument::new(text.to_owned(), format);
+    let patch = document.edit(action, path, value, options)?;
+    Ok(EditedText {
+        text: document.into_checked_text()?,
+        patch,
     })
 }
 
-/// The goal of an edit: `value` is added to `container`, and `tree` is the result.
+/// The goal of an edit: `values` are added to `container`.
 pub(crate) struct PlannedEdit<'p> {
     pub container: &'p [Key],
-    /// The key of `value`, if the container is an object.
+    /// The key of the only value, if the container is an object.
     pub key: Option<&'p str>,
-    pub value: Value,
-    created: usize,
-    tree: Node,
+    pub values: Vec<Value>,
+    /// How many containers around the values are created.
+    pub created: usize,
 }
 
-fn plan_edit<'p>(
+pub(crate) fn plan_edit<'p>(
     text: &str,
-    mut tree: Node,
+    tree: &Node,
     action: EditAction,
     path: &'p [Key],
-    value: &Value,
+    values: &[Value],
 ) -> Result<PlannedEdit<'p>, EditError> {
-    let (depth, node) = descend(&tree, text, path)?;
+    let (depth, node) = descend(tree, text, path)?;
     let (container, missing) = path.split_at(depth);
-    let (mut key, mut value, mut created) = (None, value.clone(), 0);
-    if let Some((first, deeper)) = missing.split_first() {
-        if action == EditAction::Append {
-            value = Value::Array(vec![value]);
-            created = 1;
+    let Some((first, deeper)) = missing.split_first() else {
+        if action == EditAction::Set {
+            let (line, column) = line_and_column(text, node.span.start);
+            return Err(EditError::AlreadySet {
+                at: display_path(path),
+                line,
+                column,
+            });
         }
-        for step in deeper.iter().rev() {
-            let Key::Name(name) = step else {
-                let at = display_path(path);
-                return Err(EditError::NoElement { at, index: 0 });
-            };
-            value = Value::Object(Map::from_iter([(name.clone(), value)]));
-            created += 1;
+        if node.as_array().is_none() {
+            return Err(wrong_type(node, text, display_path(path), "a list"));
         }
-        if let Key::Name(name) = first {
-            key = Some(name.as_str());
-        }
-    } else if action == EditAction::Set {
-        let (line, column) = line_and_column(text, node.span.start);
-        return Err(EditError::AlreadySet {
-            at: display_path(path),
-            line,
-            column,
+        return Ok(PlannedEdit {
+            container,
+            key: None,
+            values: values.to_vec(),
+            created: 0,
         });
-    } else if node.as_array().is_none() {
-        return Err(wrong_type(node, text, display_path(path), "a list"));
+    };
+    let (mut value, mut created) = match (action, values) {
+        (EditAction::Set, [value]) => (value.clone(), 0),
+        _ => (Value::Array(values.to_vec()), 1),
+    };
+    for step in deeper.iter().rev() {
+        let Key::Name(name) = step else {
+            let at = display_path(path);
+            return Err(EditError::NoElement { at, index: 0 });
+        };
+        value = Value::Object(Map::from_iter([(name.clone(), value)]));
+        created += 1;
     }
-    add_child(&mut tree, container, key, tree_from_json(&value));
+    let key = match first {
+        Key::Name(name) => Some(name.as_str()),
+        Key::Index(_) => None,
+    };
     Ok(PlannedEdit {
         container,
         key,
-        value,
+        values: vec![value],
         created,
-        tree,
     })
 }
 
@@ -246,7 +238,7 @@ pub(crate) fn with_comments(format: Format) -> Format {
     }
 }
 
-fn comparison_for(format: Format) -> Comparison {
+pub(crate) fn comparison_for(format: Format) -> Comparison {
     match format {
         Format::Toml => Comparison::Unordered,
         _ => Comparison::Strict,

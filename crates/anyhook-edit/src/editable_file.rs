@@ -4,6 +4,7 @@
 //! a record of an edit that was not made, which is harmless to undo, instead of
 //! an edit without a record.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use anyhook_model::Format;
 use anyhook_util::hash::sha256;
 use serde_json::Value;
 
-use crate::edit::{EditOptions, edit, get, remove_matching};
+use crate::edit::{EditOptions, remove_matching_in};
+use crate::edited_document::EditedDocument;
 use crate::error::EditError;
 use crate::file::{
     FileError, WriteObserver, missing_folders, permission_bits, read_text, remove_created,
@@ -30,8 +32,7 @@ pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// A text, and the edits made to it one after another.
 #[derive(Debug, Clone)]
 pub struct TextEditor {
-    text: String,
-    format: Format,
+    document: EditedDocument,
     options: EditOptions,
     patches: Vec<Patch>,
 }
@@ -39,15 +40,15 @@ pub struct TextEditor {
 impl TextEditor {
     pub fn new(text: impl Into<String>, format: Format, options: EditOptions) -> Self {
         Self {
-            text: text.into(),
-            format,
+            document: EditedDocument::new(text.into(), format),
             options,
             patches: Vec::new(),
         }
     }
 
+    /// The text so far, which is not yet parsed as a whole.
     pub fn text(&self) -> &str {
-        &self.text
+        self.document.text()
     }
 
     /// The edits so far, oldest first.
@@ -55,9 +56,9 @@ impl TextEditor {
         &self.patches
     }
 
-    /// See [`get`].
-    pub fn get(&self, path: &[Key]) -> Result<Option<Value>, EditError> {
-        get(&self.text, self.format, path)
+    /// The value at `path`.
+    pub fn get(&mut self, path: &[Key]) -> Result<Option<Value>, EditError> {
+        self.document.get(path)
     }
 
     /// Appends `value` to the array at `path`, which is created if it is missing.
@@ -81,25 +82,50 @@ impl TextEditor {
         self.append(path, value).map(|()| true)
     }
 
+    /// Appends those of `values` that the array at `path` does not have yet, in one
+    /// step. It is not recorded: for files that are never undone.
+    pub fn append_missing(&mut self, path: &[Key], values: &[Value]) -> Result<(), EditError> {
+        let existing = self.get(path)?;
+        let existing = existing.as_ref().and_then(Value::as_array);
+        let mut known: HashSet<String> = existing.into_iter().flatten().map(in_order).collect();
+        let values = values.iter().filter(|value| known.insert(in_order(value)));
+        let values: Vec<Value> = values.cloned().collect();
+        self.document.append_all(path, &values, &self.options)
+    }
+
     /// Adds a key that does not exist yet.
     pub fn set(&mut self, path: &[Key], value: &Value) -> Result<(), EditError> {
         self.edit(EditAction::Set, path, value)
     }
 
-    /// The text, or `before` if no edit was made.
-    pub fn into_text(self, before: Option<&str>) -> Option<String> {
-        if self.patches.is_empty() {
-            before.map(str::to_owned)
-        } else {
-            Some(self.text)
-        }
+    /// The text, after it was parsed again and found to have the planned content.
+    pub fn into_checked_text(self) -> Result<String, EditError> {
+        self.document.into_checked_text()
     }
 
     fn edit(&mut self, action: EditAction, path: &[Key], value: &Value) -> Result<(), EditError> {
-        let edited = edit(&self.text, self.format, action, path, value, &self.options)?;
-        self.text = edited.text;
-        self.patches.push(edited.patch);
+        let patch = self.document.edit(action, path, value, &self.options)?;
+        self.patches.push(patch);
         Ok(())
+    }
+}
+
+/// A value as text that is the same whatever the order of its keys.
+fn in_order(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_order).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(map) => {
+            let mut members: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", in_order(value)))
+                .collect();
+            members.sort();
+            format!("{{{}}}", members.join(","))
+        }
+        scalar => scalar.to_string(),
     }
 }
 
@@ -165,14 +191,13 @@ impl EditableFile {
         let lock = FileLock::acquire(&self.state, &self.path, LOCK_TIMEOUT)?;
         let target = lock.target();
         let before = read_text(target)?;
-        let editor = self.edited_text(before.as_deref(), edits)?;
-        let after = Some(editor.text);
-        if editor.patches.is_empty() || before == after {
+        let (after, patches) = self.edited_text(before.as_deref(), edits)?;
+        if patches.is_empty() || before == after {
             return Ok(ContentChange::written(before.clone(), before));
         }
         let text = after.as_deref().unwrap_or_default().as_bytes();
         let mut log = self.load_or_create_log(target, before.as_deref())?;
-        log.patches.extend(editor.patches);
+        log.patches.extend(patches);
         log.after = sha256(text);
         log.save(&self.state, observer)?;
         write_observed(target, text, observer)?;
@@ -222,16 +247,21 @@ impl EditableFile {
         Ok(change)
     }
 
-    /// The edits, made to a text instead of the file's.
+    /// A text after the edits, and their records; `before` itself if there are none.
     pub fn edited_text(
         &self,
         before: Option<&str>,
         edits: EditFn<'_>,
-    ) -> Result<TextEditor, FileError> {
+    ) -> Result<(Option<String>, Vec<Patch>), FileError> {
         let text = before.unwrap_or_default();
         let mut editor = TextEditor::new(text, self.format, self.options.clone());
         edits(&mut editor).map_err(|error| self.edit_error(error))?;
-        Ok(editor)
+        let patches = std::mem::take(&mut editor.patches);
+        if patches.is_empty() {
+            return Ok((before.map(str::to_owned), patches));
+        }
+        let text = editor.into_checked_text();
+        Ok((Some(text.map_err(|error| self.edit_error(error))?), patches))
     }
 
     /// The record to extend: a new one if the file is gone or has no recorded edits.
@@ -267,13 +297,11 @@ impl EditableFile {
         let patches = log.map(|log| log.patches.as_slice()).unwrap_or_default();
         let undone = undo_all(&text, patches, ours).map_err(|error| self.edit_error(error))?;
         let (mut rest, mut method) = (undone.text, undone.method);
-        for array_path in array_paths {
-            let swept = remove_matching(&rest, self.format, array_path, ours)
-                .map_err(|error| self.edit_error(error))?;
-            if !swept.values.is_empty() {
-                rest = swept.text;
-                method = UndoMethod::Structural;
-            }
+        let swept = remove_matching_in(&rest, self.format, array_paths, ours)
+            .map_err(|error| self.edit_error(error))?;
+        if !swept.values.is_empty() {
+            rest = swept.text;
+            method = UndoMethod::Structural;
         }
         let created = log.is_some_and(|log| !log.existed);
         let blank = rest.trim_start_matches(BOM).trim().is_empty();

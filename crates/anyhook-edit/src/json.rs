@@ -37,7 +37,8 @@ pub(crate) fn document(text: &str, value: &Value, escape_slashes: bool) -> Vec<I
     vec![Insertion::new(text.len(), format!("{start}{body}{nl}"))]
 }
 
-/// Inserts the planned value at the end of its container.
+/// Inserts the planned values at the end of their container. Several can only be
+/// added to an array that is not empty.
 pub(crate) fn insert(
     text: &str,
     root: &Node,
@@ -50,12 +51,15 @@ pub(crate) fn insert(
     let mut style = JsonStyle::detect(text, Some(root), escape_slashes);
     style.list.block_when_empty = opens_over_lines(text, root, planned.container);
     let one_line = siblings_are_one_liners(text, node);
-    list(text, node).insert(&style.list, &|indent| {
+    let list = list(text, node);
+    list.insert(&style.list, &|indent| {
+        let separator = list.separator(&style.list, indent);
         let indent = indent.filter(|_| !one_line);
-        match planned.key {
-            Some(key) => style.member(key, &planned.value, indent),
-            None => style.value(&planned.value, indent),
-        }
+        let items = planned.values.iter().map(|value| match planned.key {
+            Some(key) => style.member(key, value, indent),
+            None => style.value(value, indent),
+        });
+        items.collect::<Vec<_>>().join(&separator)
     })
 }
 

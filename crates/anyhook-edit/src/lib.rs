@@ -18,6 +18,7 @@
 mod diff;
 mod edit;
 mod editable_file;
+mod edited_document;
 mod error;
 mod file;
 mod generated_file;
@@ -33,7 +34,9 @@ mod tree;
 mod undo;
 
 pub use diff::diff;
-pub use edit::{EditOptions, EditedText, RemovedElements, edit, get, remove_matching};
+pub use edit::{
+    EditOptions, EditedText, RemovedElements, edit, get, remove_matching, remove_matching_in,
+};
 pub use editable_file::{ContentChange, EditFn, EditableFile, TextEditor};
 pub use error::EditError;
 pub use file::{

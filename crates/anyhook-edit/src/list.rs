@@ -147,11 +147,7 @@ impl<'t> BracketedList<'t> {
         let (content_end, swallows) = self.content_end_before(self.inner.end);
         let block = self.on_own_line(self.items.len().saturating_sub(1)) || swallows;
         let indent = block.then(|| indent_at(self.text, last.start));
-        let gap = match indent {
-            Some(indent) => format!("{}{indent}", style.newline),
-            None => self.comma_gap().unwrap_or(style.gap).to_owned(),
-        };
-        let new = gap + &render(indent);
+        let new = self.gap_before_item(style, indent) + &render(indent);
         match comma {
             // A list with a trailing comma keeps one.
             Some(_) => vec![Insertion::new(content_end, new + ",")],
@@ -161,6 +157,18 @@ impl<'t> BracketedList<'t> {
                 Insertion::new(content_end, new),
             ],
         }
+    }
+
+    fn gap_before_item(&self, style: &ListStyle, indent: Option<&str>) -> String {
+        match indent {
+            Some(indent) => format!("{}{indent}", style.newline),
+            None => self.comma_gap().unwrap_or(style.gap).to_owned(),
+        }
+    }
+
+    /// What is between two items that are added, on separate lines if there is an indent.
+    pub(crate) fn separator(&self, style: &ListStyle, indent: Option<&str>) -> String {
+        format!(",{}", self.gap_before_item(style, indent))
     }
 
     /// The spaces after the last comma between two items, if there is one.

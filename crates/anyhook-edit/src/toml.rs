@@ -34,21 +34,23 @@ pub(crate) fn insert(
     root: &Node,
     planned: &PlannedEdit<'_>,
 ) -> Result<Vec<Vec<Insertion>>, EditError> {
-    let (path, value) = (planned.container, &planned.value);
+    let path = planned.container;
     let Some(node) = node_at(root, path) else {
         return Ok(Vec::new());
     };
     let mut names = names(path);
-    let Some(key) = planned.key else {
-        return match (node.notation, value) {
-            (Notation::ArrayOfTables, Value::Object(map)) => {
-                blocks(text, node, &names, &[map], true)
-            }
-            (Notation::ArrayOfTables, _) => Err(EditError::Unwritable {
+    let Some((key, value)) = planned.key.zip(planned.values.first()) else {
+        if node.notation == Notation::ArrayOfTables {
+            let maps = planned.values.iter().map(Value::as_object);
+            let maps: Option<Vec<_>> = maps.collect();
+            let maps = maps.ok_or_else(|| EditError::Unwritable {
                 what: "a plain value in an array of tables".to_owned(),
-            }),
-            _ => Ok(vec![list_insert(text, node, &render::inline(value)?)]),
-        };
+            })?;
+            return blocks(text, node, &names, &maps, true);
+        }
+        let items = planned.values.iter().map(render::inline);
+        let items = items.collect::<Result<Vec<_>, _>>()?;
+        return Ok(vec![list_insert(text, node, &items.join(", "))]);
     };
     let line = format!("{} = {}", render::key(key), render::inline(value)?);
     if node.notation == Notation::Inline {

@@ -85,7 +85,7 @@ pub(crate) fn node_at<'n>(root: &'n Node, path: &[Key]) -> Option<&'n Node> {
     path.iter().try_fold(root, child)
 }
 
-fn node_at_mut<'n>(root: &'n mut Node, path: &[Key]) -> Option<&'n mut Node> {
+pub(crate) fn node_at_mut<'n>(root: &'n mut Node, path: &[Key]) -> Option<&'n mut Node> {
     path.iter().try_fold(root, child_mut)
 }
 

@@ -144,12 +144,11 @@ fn a_preview_writes_nothing() {
     let config = config(&folder, "settings.json");
     fs::write(&config.path, "{}\n").unwrap();
     let before = read_text(&config.path).unwrap();
-    let editor = config
+    let (after, _) = config
         .edited_text(before.as_deref(), &mut |editor| {
             editor.append(&path(&["hooks", "Stop"]), &json!(1))
         })
         .unwrap();
-    let after = editor.into_text(before.as_deref());
     let change = ContentChange::written(before, after);
     assert_eq!(
         change.diff("settings.json"),

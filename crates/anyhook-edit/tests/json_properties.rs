@@ -60,6 +60,26 @@ proptest! {
     }
 
     #[test]
+    fn several_at_once_equal_one_by_one((text, layout) in file(), events in prop::collection::vec(event(), 1..5), count in 1_usize..6) {
+        let values: Vec<Value> = (0..count).map(|index| json!({"command": format!("./{index}.sh"), "n": [index]})).collect();
+        let mut at_once = TextEditor::new(text.as_str(), layout.format, EditOptions::default());
+        let mut one_by_one = at_once.clone();
+        for event in events {
+            let place = path(&["hooks", event]);
+            at_once.append_missing(&place, &values).unwrap();
+            for value in &values {
+                one_by_one.append_unless(&place, value, &|existing| existing == value).unwrap();
+            }
+        }
+        let found = at_once.into_checked_text().unwrap();
+        let wanted = one_by_one.into_checked_text().unwrap();
+        prop_assert_eq!(oracle(&found), oracle(&wanted));
+        if !text.trim_start_matches('\u{feff}').trim().is_empty() {
+            prop_assert_eq!(found.lines().count(), wanted.lines().count(), "{}\n{}", found, wanted);
+        }
+    }
+
+    #[test]
     fn every_byte_of_the_file_is_kept_in_order((text, layout) in file(), event in event()) {
         let edited = append(&text, layout.format, &path(&["hooks", event]), &entry(event), &EditOptions::default()).unwrap();
         let mut rest = edited.text.as_str();

@@ -106,8 +106,8 @@ impl Installation {
                 .preview_uninstall(&self.array_paths(), &|element| self.is_ours(element))?
                 .after;
         }
-        let editor = file.edited_text(text.as_deref(), &mut |editor| self.add_entries(editor))?;
-        let after = editor.into_text(text.as_deref());
+        let (after, _) =
+            file.edited_text(text.as_deref(), &mut |editor| self.add_entries(editor))?;
         Ok(self.change(ContentChange::written(before, after)))
     }
 

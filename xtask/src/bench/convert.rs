@@ -98,5 +98,5 @@ pub(super) fn convert(setup: &Setup) -> Result<(), String> {
             millis / f64::from(hooks) * 1000.0
         );
     }
-    Ok(())
+    super::growth::report_growth(setup)
 }

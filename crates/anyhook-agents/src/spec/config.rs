@@ -38,6 +38,10 @@ pub struct ConfigFile {
     /// project that this folder belongs to.
     #[serde(default)]
     pub start_folder_only: bool,
+    /// The file, relative as `path` is, beside which the agent ignores the hooks of
+    /// this one.
+    #[serde(default)]
+    pub ignored_beside: Option<Str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -178,10 +178,15 @@ fn check_form(file: &mut FileCheck<'_>, document: &Value, entries: &[HookEntry<'
 /// Hooks in a file that the agent ignores if its main file exists.
 fn check_shadowed(file: &mut FileCheck<'_>) {
     let target = file.target;
-    let mut files = target.adapter.spec.files.iter();
-    let main = files
-        .find(|file| file.write && file.scope == target.scope && file.variant.is_none())
-        .and_then(|main| file.machine.config_path(main));
+    let files = &target.adapter.spec.files;
+    let mut own = files
+        .iter()
+        .filter(|other| other.scope == target.scope && other.variant.as_deref() == target.variant);
+    let main = own.find_map(|own| own.ignored_beside.as_ref());
+    let main = main.and_then(|main| {
+        let main = files.iter().find(|file| file.path == *main)?;
+        file.machine.config_path(main)
+    });
     if let Some(main) = main.filter(|main| main.is_file()) {
         let main = file.machine.display_path(&main);
         let what = format!("both this file and `{main}` have hooks");

@@ -22,6 +22,7 @@ mod listing;
 mod location;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,9 @@ use crate::run::exec::command_files::CommandFiles;
 
 /// A larger consent or index entry is not one of ours.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Fewer files are looked up one by one.
+const LINEAR_SEARCH_FILES: usize = 16;
 
 /// Why a manifest or hook is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -167,8 +171,21 @@ impl Consent {
 
     /// Compares the files of a hook just before it runs.
     pub(crate) fn check(&self, named: &CommandFiles) -> Result<CheckedFiles, Distrust> {
-        let (checked, mut changed) = CheckedFiles::check(&named.files, |path| self.hash(path));
-        let is_known = |path: &&PathBuf| self.hash(path).is_some();
+        // One hook names a few files; all hooks of a manifest may name thousands.
+        let is_few = named.files.len() + named.absent.len() < LINEAR_SEARCH_FILES;
+        let entries = self.files.iter().filter(|_| !is_few);
+        let map: HashMap<&Path, &String> = entries
+            .map(|file| (file.path.as_path(), &file.sha256))
+            .collect();
+        let hash = |path: &Path| {
+            if is_few {
+                self.hash(path)
+            } else {
+                map.get(path).copied()
+            }
+        };
+        let (checked, mut changed) = CheckedFiles::check(&named.files, hash);
+        let is_known = |path: &&PathBuf| hash(path).is_some();
         changed.extend(named.absent.iter().filter(is_known).cloned());
         if changed.is_empty() {
             Ok(checked)

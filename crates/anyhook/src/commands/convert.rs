@@ -25,7 +25,7 @@ use input::ConvertInput;
 /// Convert one agent's hook config to another's
 ///
 /// Prints the converted config to stdout, and to stderr what it cannot carry over.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(after_help = "Examples:
   anyhook convert .claude/settings.json --to cursor
   anyhook convert .claude/settings.json --to all
@@ -79,6 +79,11 @@ const BRIDGE_VARIABLES: [(&str, &str); 2] = [
 ];
 
 pub(crate) fn run(args: &ConvertArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let mut args = args.clone();
+    if args.to != "canonical" && args.to != "all" {
+        output::use_file_with_hooks(super::agents::find(&args.to)?, &mut args);
+    }
+    let args = &args;
     let input = ConvertInput::load(&args.input, terminal.is_stderr_coloured && !args.json)?;
     let mut source = match input.decode(args.from.as_deref()) {
         Err(error) if args.json => return print_json_error(terminal, &[], &format!("{error:#}")),

@@ -4,6 +4,7 @@
 //! that it names with their hashes, and the capabilities that the hooks need. A
 //! manifest is untrusted text, so its control characters are escaped.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -616,11 +617,12 @@ impl TrustCandidate {
         let consent = store
             .record(&self.project())
             .with_context(|| format!("could not record trust in {path}"))?;
-        let was_shown = |file: &TrustedFile| {
-            let files = self.hooks.iter().flat_map(|hook| &hook.files);
-            let mut shown = files.chain(&self.policy);
-            shown.any(|seen| seen.path == file.path && seen.sha256.as_ref() == Some(&file.sha256))
-        };
+        let files = self.hooks.iter().flat_map(|hook| &hook.files);
+        let shown = files.chain(&self.policy);
+        let shown: HashSet<(&PathBuf, Option<&String>)> = shown
+            .map(|seen| (&seen.path, seen.sha256.as_ref()))
+            .collect();
+        let was_shown = |file: &TrustedFile| shown.contains(&(&file.path, Some(&file.sha256)));
         if !consent.files.iter().all(was_shown) {
             store.remove(&self.path)?;
             bail!("a script of {path} changed while you were reviewing it; nothing is trusted");

@@ -2,6 +2,7 @@
 //! what approval cannot cover.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::{ExitRules, Failure, Hook, Manifest, Scope};
@@ -96,10 +97,15 @@ impl ProjectManifest<'_> {
             Some(policy) => all.files.push(policy),
             None => all.absent.extend(policy_paths(self.folder())),
         }
+        // Sets beside the lists: a manifest may name thousands of scripts.
+        let mut known: HashSet<PathBuf> = all.files.iter().chain(&all.absent).cloned().collect();
         for hook in &self.manifest.hooks {
             let named = hook_files(hook, Scope::Project, self.root, self.folder());
-            push_new(&mut all.files, named.files);
-            push_new(&mut all.absent, named.absent);
+            let mut is_new = |path: &PathBuf| known.insert(path.clone());
+            all.files
+                .extend(named.files.into_iter().filter(&mut is_new));
+            all.absent
+                .extend(named.absent.into_iter().filter(&mut is_new));
         }
         all
     }

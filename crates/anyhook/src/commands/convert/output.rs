@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::output::NativeFile;
-use anyhook_agents::spec::Scope;
+use anyhook_agents::spec::{ConfigFile, Scope};
 use anyhook_convert::Conversion;
+use anyhook_edit::{EditOptions, Key, TextEditor};
 use anyhook_model::Format;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
@@ -46,6 +47,9 @@ pub(super) fn write(
     files: &[NativeFile],
 ) -> anyhow::Result<Vec<PathBuf>> {
     let target = target_path(output, adapter, args)?;
+    if let Some(adapter) = adapter {
+        refuse_silencing(adapter, &target)?;
+    }
     let mut plan: Vec<(PathBuf, String, bool)> = Vec::new();
     for file in files {
         let path = match &file.name {
@@ -101,6 +105,82 @@ pub(super) fn write(
     Ok(plan.into_iter().map(|(path, _, _)| path).collect())
 }
 
+/// Merges into the file that has the project's hooks, where the agent ignores it
+/// beside the file that is usually written.
+pub(super) fn use_file_with_hooks(adapter: &'static Adapter, args: &mut ConvertArgs) {
+    let Some(folder) = args.output.as_deref().filter(|path| path.is_dir()) else {
+        return;
+    };
+    if !args.merge || args.variant.is_some() {
+        return;
+    }
+    let mut files = adapter.spec.files.iter();
+    let used = files.find(|file| {
+        let main = file.ignored_beside.as_deref();
+        file.scope == Scope::Project
+            && main.is_some_and(|main| !folder.join(main).exists())
+            && has_hooks(adapter, file, &folder.join(file.path.as_ref()))
+    });
+    args.variant = used.and_then(|file| file.variant.as_deref().map(str::to_owned));
+}
+
+/// Fails if the agent would ignore the hooks of another file because of this one,
+/// or of this one because of another.
+fn refuse_silencing(adapter: &Adapter, written: &Path) -> anyhow::Result<()> {
+    let name = &adapter.spec.name;
+    for file in &adapter.spec.files {
+        let Some(main) = &file.ignored_beside else {
+            continue;
+        };
+        let [main, ignored] = [main, &file.path].map(|path| path.trim_start_matches("~/"));
+        if let Some(folder) = folder_before(written, main) {
+            let other = folder.join(ignored);
+            if !written.exists() && has_hooks(adapter, file, &other) {
+                bail!(
+                    "`{}` has hooks, which {name} ignores once `{}` exists; use `--merge` with \
+                     the project's folder to add the hooks to `{0}`",
+                    other.display(),
+                    written.display()
+                );
+            }
+        }
+        if let Some(folder) = folder_before(written, ignored) {
+            let main = folder.join(main);
+            if main.exists() {
+                bail!(
+                    "{name} ignores hooks in `{}` while `{}` exists; write to that file",
+                    written.display(),
+                    main.display()
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The folder that `path` is relative to, if `whole` ends with it.
+fn folder_before(whole: &Path, path: &str) -> Option<PathBuf> {
+    let depth = Path::new(path).components().count();
+    whole
+        .ends_with(path)
+        .then(|| whole.ancestors().nth(depth).map(Path::to_owned))?
+}
+
+/// Whether a config has hooks; one that cannot be parsed may have some.
+fn has_hooks(adapter: &Adapter, file: &ConfigFile, path: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(path) else {
+        return path.exists();
+    };
+    let root = &adapter.config(file.variant.as_deref()).root;
+    let root: Vec<Key> = root.split('/').skip(1).map(Key::from).collect();
+    match anyhook_edit::get(&text, Format::Jsonc, &root) {
+        Ok(Some(Value::Object(events))) => !events.is_empty(),
+        Ok(Some(Value::Array(hooks))) => !hooks.is_empty(),
+        Ok(_) => false,
+        Err(_) => true,
+    }
+}
+
 /// The given path; for a folder, the agent's project config file in it.
 fn target_path(
     output: &Path,
@@ -152,7 +232,6 @@ fn merged(
     variant: Option<&str>,
     document: &Value,
 ) -> anyhow::Result<String> {
-    use anyhook_edit::{EditOptions, Key, TextEditor};
     let config = adapter.config(variant);
     let known = adapter
         .spec
@@ -184,10 +263,8 @@ fn merged(
         }
     }
     let mut add = |path: Vec<Key>, entries: &Value| -> anyhow::Result<()> {
-        for entry in entries.as_array().into_iter().flatten() {
-            editor.append_unless(&path, entry, &|existing| existing == entry)?;
-        }
-        Ok(())
+        let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
+        Ok(editor.append_missing(&path, entries)?)
     };
     match hooks {
         Some(Value::Object(events)) if events.values().all(Value::is_array) => {
@@ -203,5 +280,5 @@ fn merged(
             adapter.spec.name
         ),
     }
-    Ok(editor.text().to_owned())
+    Ok(editor.into_checked_text()?)
 }
