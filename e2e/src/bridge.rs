@@ -91,7 +91,18 @@ pub fn install_only(
 ) -> Result<String> {
     let mut words = vec!["install", "--agent", agent, "--scope", scope, "--yes"];
     words.extend(args.iter().map(String::as_str));
-    run_for_all_output(sandbox.command("anyhook").args(&words))
+    let mut command = sandbox.command("anyhook");
+    // The entries start what is on PATH, which may be a script around the program.
+    let folders = sandbox
+        .env
+        .get("PATH")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let programs = std::env::split_paths(folders).map(|folder| folder.join("anyhook"));
+    if let Some(program) = programs.into_iter().find(|program| program.is_file()) {
+        command.env("ANYHOOK_PROGRAM", program);
+    }
+    run_for_all_output(command.args(&words))
 }
 
 pub fn uninstall(sandbox: &Sandbox, agent: &str, scope: &str) -> Result<()> {

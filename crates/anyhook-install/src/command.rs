@@ -4,12 +4,9 @@
 //! It is one simple command, a program with plain arguments: some agents append
 //! a here-document to it, some split it at blanks without a shell.
 
-use std::path::{Path, PathBuf};
-
 use anyhook_agents::spec::Scope;
 use anyhook_util::shell::{self, Syntax};
 
-use crate::machine::Machine;
 use crate::target::scope_name;
 
 /// The shell whose quoting rules the command line follows.
@@ -20,59 +17,54 @@ pub enum Quoting {
     PowerShell,
 }
 
-/// How an entry names the program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProgramNaming {
-    /// By its path on this machine.
-    Absolute,
-    /// `anyhook`, found on PATH: for files that other people share.
-    Name,
-}
+pub(crate) const PROGRAM_NAME: &str = "anyhook";
 
-const PROGRAM_NAME: &str = "anyhook";
-
-/// The program as an entry names it.
+/// Starts the program from the place where `install` keeps it, or else by PATH.
+/// Where it is in neither place, the payload is read, so that the agent's write
+/// does not fail, and nothing else happens.
 ///
-/// The entry on PATH is preferred to the file behind it: package managers move
-/// the file with each version.
-pub fn program_to_write(machine: &Machine, naming: ProgramNaming, running: &Path) -> String {
-    if naming == ProgramNaming::Name {
-        return PROGRAM_NAME.to_owned();
+/// Single quotes must not occur in it. Its variables have no braces: some agents
+/// replace `${NAME}` themselves. PATH stays as it is, because hooks inherit it.
+const SEARCH_SCRIPT: &str = r#"for p in ~/.local/share/anyhook/bin/"$0" "$0"; do command -v "$p" >/dev/null && exec "$p" "$@"; done; cat >/dev/null"#;
+
+/// How an entry names the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BridgeProgram {
+    /// This path, or this name on PATH.
+    Named(String),
+    /// Wherever it is on the machine that runs the entry: for files that other
+    /// people share. Without the program the entry does nothing, silently.
+    Searched,
+}
+
+impl BridgeProgram {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Named(program) => program,
+            Self::Searched => PROGRAM_NAME,
+        }
     }
-    let running = &without_deleted_mark(running);
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let mine = real(running);
-    let listed = machine
-        .programs_on_path(PROGRAM_NAME)
-        .into_iter()
-        .find(|path| mine.is_some() && real(path) == mine);
-    listed
-        .unwrap_or_else(|| running.to_owned())
-        .to_string_lossy()
-        .into_owned()
+
+    /// The same for a command line that no POSIX shell runs.
+    pub(crate) fn without_shell(&self) -> Self {
+        Self::Named(self.as_str().to_owned())
+    }
 }
 
-/// Linux marks the path of a program that was replaced while it ran as deleted.
-fn without_deleted_mark(running: &Path) -> PathBuf {
-    let text = running.to_string_lossy();
-    text.strip_suffix(" (deleted)")
-        .map(PathBuf::from)
-        .filter(|path| path.exists())
-        .unwrap_or_else(|| running.to_owned())
-}
-
-/// The value of `--scope`, which an entry needs only if it names the program in
-/// the way of the other scope: two entries with the same command line could not
-/// be told apart, and a call that both deliver would be handled twice.
-pub(crate) fn scope_argument(scope: Scope, program: &str) -> Option<&'static str> {
-    let is_name = program == PROGRAM_NAME;
+/// The value of `--scope`, which an entry needs unless it names the program in
+/// the usual way of its scope, by path for a user and by a bare name in a project:
+/// two entries with the same command line could not be told apart, and a call that
+/// both deliver would be handled twice. A program that is searched may be found
+/// at the path that the user's entry names.
+pub(crate) fn scope_argument(scope: Scope, program: &BridgeProgram) -> Option<&'static str> {
+    let is_name = *program == BridgeProgram::Named(PROGRAM_NAME.to_owned());
     let is_user = scope == Scope::User;
     (is_user == is_name).then(|| scope_name(scope))
 }
 
 /// The whole command line.
 pub(crate) fn command_line(
-    program: &str,
+    program: &BridgeProgram,
     agent: &str,
     scope: Option<&str>,
     event: Option<&str>,
@@ -80,9 +72,12 @@ pub(crate) fn command_line(
 ) -> String {
     let mut line = format!(
         "{} run --agent {}",
-        quoted(program, quoting),
+        quoted(program.as_str(), quoting),
         quoted(agent, quoting)
     );
+    if *program == BridgeProgram::Searched && quoting == Quoting::Posix {
+        line = format!("/bin/sh -c '{SEARCH_SCRIPT}' {line}");
+    }
     if quoting == Quoting::PowerShell && line.starts_with('\'') {
         line.insert_str(0, "& ");
     }
@@ -109,7 +104,7 @@ fn quoted(word: &str, quoting: Quoting) -> String {
 /// A command line that calls the bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BridgeCommand {
-    pub program: String,
+    pub program: BridgeProgram,
     pub agent: String,
     pub event: Option<String>,
     pub scope: Option<String>,
@@ -132,11 +127,19 @@ impl BridgeCommand {
 /// Whether a command line does nothing but call the bridge. A longer one is the
 /// user's own, even if it calls the bridge as well.
 pub(crate) fn is_only_bridge(command: &str) -> bool {
-    bridge_arguments(command).is_some()
+    bridge_invocation(command).is_some()
 }
 
-/// The words of a command line that does nothing but call the bridge.
-pub(crate) fn bridge_arguments(command: &str) -> Option<Vec<String>> {
+/// A command line that does nothing but call the bridge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BridgeInvocation {
+    pub program: BridgeProgram,
+    /// What follows the program.
+    pub arguments: Vec<String>,
+}
+
+/// `None` if the line does anything else.
+pub(crate) fn bridge_invocation(command: &str) -> Option<BridgeInvocation> {
     // A line for PowerShell with a quoted program starts with `& `.
     let command = command.strip_prefix("& ").unwrap_or(command).trim();
     [true, false].into_iter().find_map(|escapes| {
@@ -146,26 +149,47 @@ pub(crate) fn bridge_arguments(command: &str) -> Option<Vec<String>> {
             is_blank: |c| c == ' ' || c == '\t',
         };
         let line = shell::split(command, syntax);
-        let mut words = line.words.iter();
-        let program = words.next().is_some_and(|word| is_anyhook(&word.text));
         let is_plain = |word: &shell::Word| !word.expands && !word.is_pattern;
-        let is_only_bridge = program
-            && words.next().is_some_and(|word| word.text == "run")
-            && line.words.iter().all(is_plain)
-            && words.all(|word| !word.text.starts_with('#'))
+        let is_simple = line.words.iter().all(is_plain)
             && !line.has_operators
             && !line.is_cut
             && !command.contains(['\n', '\r']);
-        let words = line.words.into_iter().map(|word| word.text);
-        is_only_bridge.then(|| words.collect())
+        let words: Vec<String> = line.words.into_iter().map(|word| word.text).collect();
+        let (program, arguments) = match words.split_at_checked(3) {
+            Some((search, [name, arguments @ ..])) if is_search(search) && name == PROGRAM_NAME => {
+                (BridgeProgram::Searched, arguments)
+            }
+            _ => match words.as_slice() {
+                [name, arguments @ ..] if is_anyhook(name) => {
+                    (BridgeProgram::Named(name.clone()), arguments)
+                }
+                _ => return None,
+            },
+        };
+        let is_only_bridge = is_simple
+            && arguments.first().is_some_and(|word| word == "run")
+            && arguments.iter().all(|word| !word.starts_with('#'));
+        is_only_bridge.then(|| BridgeInvocation {
+            program,
+            arguments: arguments.to_vec(),
+        })
     })
+}
+
+/// Whether the words before the program's name search it.
+fn is_search(words: &[String]) -> bool {
+    matches!(words, [sh, option, script] if sh == "/bin/sh" && option == "-c" && script == SEARCH_SCRIPT)
 }
 
 fn from_words(words: &[String]) -> Option<BridgeCommand> {
     let start = words
         .windows(2)
         .position(|pair| matches!(pair, [program, run] if is_anyhook(program) && run == "run"))?;
-    let program = words.get(start)?.clone();
+    let is_searched = words.get(..start).is_some_and(is_search);
+    let program = match words.get(start)? {
+        name if is_searched && name == PROGRAM_NAME => BridgeProgram::Searched,
+        name => BridgeProgram::Named(name.clone()),
+    };
     let mut rest = words.get(start + 2..)?.iter();
     let (mut agent, mut event, mut scope) = (None, None, None);
     while let Some(word) = rest.next() {
@@ -229,14 +253,37 @@ mod tests {
                 if quoting == Quoting::PowerShell && program.contains('\'') {
                     continue;
                 }
+                let program = BridgeProgram::Named(program.to_owned());
                 let line =
-                    command_line(program, "codex", Some("user"), Some("PreToolUse"), quoting);
+                    command_line(&program, "codex", Some("user"), Some("PreToolUse"), quoting);
                 let ours = BridgeCommand::parse(&line).unwrap_or_else(|| panic!("{line}"));
                 assert_eq!(ours.agent, "codex", "{line}");
                 assert_eq!(ours.event.as_deref(), Some("PreToolUse"), "{line}");
                 assert_eq!(ours.program, program, "{line}");
                 assert!(is_only_bridge(&line), "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn a_searched_program_is_recognized() {
+        let line = command_line(
+            &BridgeProgram::Searched,
+            "codex",
+            Some("project"),
+            None,
+            Quoting::Posix,
+        );
+        let ours = BridgeCommand::parse(&line).unwrap();
+        assert_eq!(ours.program, BridgeProgram::Searched, "{line}");
+        assert_eq!(ours.scope.as_deref(), Some("project"), "{line}");
+        assert!(is_only_bridge(&line), "{line}");
+        for longer in [
+            line.replace("cat", "./mine.sh; cat"),
+            format!("{line}; ./mine.sh"),
+            line.replace("' anyhook", "' ./anyhook"),
+        ] {
+            assert!(!is_only_bridge(&longer), "{longer}");
         }
     }
 
@@ -268,6 +315,8 @@ mod tests {
             "anyhook run --agent codex\n./mine.sh",
             "./log.sh --tool anyhook run --agent codex",
             "anyhook run --agent 'codex",
+            "sh -c 'evil; exec \"$0\" \"$@\"' anyhook run --agent codex",
+            "sh -c anyhook run --agent codex",
         ] {
             assert!(!is_only_bridge(line), "{line}");
         }

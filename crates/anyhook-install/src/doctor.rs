@@ -24,11 +24,11 @@ pub use anyhook_model::Severity;
 use serde::Serialize;
 
 use crate::agent_trust::{self, AgentTrust};
-use crate::command::{self, ProgramNaming};
 use crate::error::InstallError;
 use crate::installation::Installation;
 use crate::machine::Machine;
 use crate::needs::{EventSelection, ManifestNeeds};
+use crate::program::{ProgramNaming, ProgramPlan};
 use crate::select;
 use crate::target::Target;
 
@@ -104,7 +104,8 @@ impl DoctorFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReinstalledProgram {
     Unchanged,
-    Absolute,
+    /// As `install` would name it now.
+    Renewed,
 }
 
 /// A repair that loses nothing.
@@ -246,16 +247,24 @@ pub fn fix(machine: &Machine, running: &Path, fix: &Fix) -> Result<(), InstallEr
         Fix::MakeExecutable(path) => anyhook_edit::make_executable(path)?,
         Fix::Reinstall(target, program) => {
             let target = (**target).clone();
-            let kept = target
+            let unchanged = target
                 .bridge_program()
                 .filter(|_| *program == ReinstalledProgram::Unchanged);
-            let program = kept.unwrap_or_else(|| {
-                command::program_to_write(machine, ProgramNaming::Absolute, running)
-            });
+            let naming = match target.scope {
+                Scope::Project => ProgramNaming::Searched,
+                _ => ProgramNaming::Absolute,
+            };
+            let mut plan = ProgramPlan::new(machine, naming, running)?;
+            plan.apply(machine)?;
+            if let Some(program) = unchanged {
+                plan.program = program;
+            }
             Installation::existing(machine, target.clone()).uninstall()?;
             let needs = ManifestNeeds::load(machine);
-            Installation::plan(machine, target, &EventSelection::All, &needs, &program)?
-                .install()?;
+            let events = EventSelection::All;
+            let bridge = Installation::plan(machine, target, &events, &needs, &plan.program)?;
+            bridge.install()?;
+            plan.register(machine, &bridge.target)?;
         }
     }
     Ok(())

@@ -28,6 +28,12 @@ pub enum InstallError {
     },
     #[error("anyhook has no plugin for {agent}")]
     NoPlugin { agent: String },
+    #[error("`anyhook` {found}; add this program to PATH, or leave out `--command name`")]
+    NameIsNotThisProgram { found: String },
+    #[error("your home folder is not known, so there is no place that lasts for this program")]
+    NoHome,
+    #[error("could not keep this program in `{}`: {why}", path.display())]
+    KeptProgram { path: PathBuf, why: String },
     #[error(transparent)]
     File(#[from] FileError),
 }

@@ -15,7 +15,7 @@ use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, Manifest, Platform};
 use serde_json::{Map, Value};
 
-use crate::command::{self, Quoting};
+use crate::command::{self, BridgeProgram, Quoting};
 use crate::error::InstallError;
 use crate::folders;
 use crate::hook_entries;
@@ -46,7 +46,7 @@ struct PlannedEntry {
 pub struct Installation {
     pub target: Target,
     entries: Vec<PlannedEntry>,
-    program: String,
+    program: BridgeProgram,
     /// The longest timeout of its events.
     timeout_seconds: f64,
     records: PathBuf,
@@ -59,7 +59,7 @@ impl Installation {
         target: Target,
         events: &EventSelection,
         needs: &ManifestNeeds,
-        program: &str,
+        program: &BridgeProgram,
     ) -> Result<Self, InstallError> {
         let events = needs.events(target.adapter, events)?;
         let timeouts = events
@@ -71,7 +71,7 @@ impl Installation {
                 .into_iter()
                 .filter_map(|event| plan_entry(&target, event, needs, program))
                 .collect(),
-            program: program.to_owned(),
+            program: program.clone(),
             ..Self::existing(machine, target)
         })
     }
@@ -81,7 +81,7 @@ impl Installation {
         Self {
             target,
             entries: Vec::new(),
-            program: String::new(),
+            program: BridgeProgram::Searched,
             timeout_seconds: 0.0,
             records: machine.records_dir(),
         }
@@ -221,7 +221,7 @@ impl Installation {
                 .map(|entry| scripts::script(target, &entry.native_event, &entry.command))
                 .collect();
         }
-        let mut argv = vec![&self.program, "run", "--agent", target.slug()];
+        let mut argv = vec![self.program.as_str(), "run", "--agent", target.slug()];
         if let Some(scope) = command::scope_argument(target.scope, &self.program) {
             argv.extend(["--scope", scope]);
         }
@@ -241,7 +241,7 @@ fn plan_entry(
     target: &Target,
     event: &EventSpec,
     needs: &ManifestNeeds,
-    program: &str,
+    program: &BridgeProgram,
 ) -> Option<PlannedEntry> {
     let (adapter, config) = (target.adapter, target.config());
     // A variant with its own event names has only those events.
@@ -249,8 +249,15 @@ fn plan_entry(
         return None;
     }
     let name = needs_event_argument(target, event).then_some(event.native.as_ref());
-    let scope = command::scope_argument(target.scope, program);
-    let line = |quoting| command::command_line(program, target.slug(), scope, name, quoting);
+    let line = |quoting| {
+        // Only a POSIX shell can search.
+        let program = &match quoting {
+            Quoting::Posix => program.clone(),
+            Quoting::Cmd | Quoting::PowerShell => program.without_shell(),
+        };
+        let scope = command::scope_argument(target.scope, program);
+        command::command_line(program, target.slug(), scope, name, quoting)
+    };
     let windows = if adapter.spec.launch.powershell {
         Quoting::PowerShell
     } else {
@@ -262,8 +269,11 @@ fn plan_entry(
         Quoting::Posix
     });
     let mut fields = config.handler.fields.iter();
-    let needs_windows = config.handler.has("platform.windows")
-        && !fields.any(|field| field.to == "command" && field.at == "/command" && !field.read_only);
+    let has_command =
+        fields.any(|field| field.to == "command" && field.at == "/command" && !field.read_only);
+    // A shared file is read on Windows too, where the search would not start.
+    let is_for_posix = *program == BridgeProgram::Searched && cfg!(unix);
+    let needs_windows = config.handler.has("platform.windows") && (is_for_posix || !has_command);
     let placement = Placement {
         native_event: event.native.to_string(),
         matcher: None,

@@ -9,6 +9,9 @@ use anyhook_agents::spec::ConfigFile;
 use anyhook_run::config::discover::{self, Dirs};
 use anyhook_util::env;
 
+use crate::command::PROGRAM_NAME;
+use crate::kept_program::KeptProgram;
+
 #[derive(Debug, Clone)]
 pub struct Machine {
     pub cwd: PathBuf,
@@ -175,6 +178,12 @@ impl Machine {
         let path = self.var(env::PATH.name)?;
         let mut files = std::env::split_paths(path).map(|part| folder.join(part).join(name));
         files.find(|file| is_executable_file(file))
+    }
+
+    /// The file that an entry with a searched program starts.
+    pub(crate) fn searched_program(&self) -> Option<PathBuf> {
+        let kept = KeptProgram::new(self).searched();
+        kept.or_else(|| self.first_on_path(PROGRAM_NAME, &self.root))
     }
 
     /// A path for people: relative to the project or the home.

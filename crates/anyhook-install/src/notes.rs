@@ -5,10 +5,11 @@ use anyhook_model::Format;
 use serde::Serialize;
 
 use crate::agent_trust::{self, AgentTrust};
-use crate::command::ProgramNaming;
+use crate::command::BridgeProgram;
 use crate::installation::Installation;
 use crate::machine::{Machine, real_path};
 use crate::needs::ManifestNeeds;
+use crate::program::ProgramPlan;
 use crate::scripts;
 use crate::select;
 use crate::target::Target;
@@ -19,7 +20,7 @@ const SCOPES: [Scope; 3] = [Scope::Project, Scope::Local, Scope::User];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstallNote {
     /// `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
-    /// `legacy`, `nothing`.
+    /// `legacy`, `nothing`, `copy`.
     pub about: &'static str,
     pub text: String,
 }
@@ -35,7 +36,7 @@ fn note(about: &'static str, text: impl Into<String>) -> InstallNote {
 pub fn agent_notes(
     machine: &Machine,
     installation: &Installation,
-    naming: ProgramNaming,
+    program: &BridgeProgram,
 ) -> Vec<InstallNote> {
     let target = &installation.target;
     let spec = &target.adapter.spec;
@@ -59,19 +60,7 @@ pub fn agent_notes(
         );
         notes.push(note("twice", text));
     }
-    if naming == ProgramNaming::Name && machine.programs_on_path("anyhook").is_empty() {
-        let text = "`anyhook` is not on PATH, so the entries cannot start it; add it to PATH, or use `--command absolute`";
-        notes.push(note("path", text));
-    }
-    if let Some(what) = &spec.launch.missing_program
-        && naming == ProgramNaming::Name
-    {
-        let text = format!(
-            "{} {what} if `anyhook` is not on PATH: share the file only with people who have anyhook installed",
-            spec.name
-        );
-        notes.push(note("path", text));
-    }
+    notes.extend(shared_file_note(target, program));
     notes.extend(other_scope_note(machine, target));
     notes.extend(start_folder_note(machine, target));
     for line in target.own_bridge_lines() {
@@ -85,9 +74,50 @@ pub fn agent_notes(
     notes
 }
 
+/// What a project's file means on a machine without anyhook.
+fn shared_file_note(target: &Target, program: &BridgeProgram) -> Option<InstallNote> {
+    let spec = &target.adapter.spec;
+    if target.scope != Scope::Project {
+        return None;
+    }
+    let consequence = spec.launch.missing_program.as_deref();
+    let has_windows_line = target.config().handler.has("platform.windows");
+    let text = match (program, consequence) {
+        (BridgeProgram::Searched, Some(what)) if has_windows_line => format!(
+            "on Windows {} {what} if `anyhook` is not on PATH; elsewhere an entry without anyhook does nothing",
+            spec.name
+        ),
+        (BridgeProgram::Searched, _) => return None,
+        (BridgeProgram::Named(path), consequence) => {
+            let what = consequence.unwrap_or("runs no hook, with an error message or without one,");
+            let place = if path.contains(['/', '\\']) {
+                "where that path does not exist"
+            } else {
+                "where `anyhook` is not on PATH"
+            };
+            format!(
+                "the entries start `{path}`; {} {what} {place}: share the file only with people who have it",
+                spec.name
+            )
+        }
+    };
+    Some(note("path", text))
+}
+
 /// Notes that concern all agents.
-pub fn general_notes(machine: &Machine, needs: &ManifestNeeds) -> Vec<InstallNote> {
+pub fn general_notes(
+    machine: &Machine,
+    needs: &ManifestNeeds,
+    program: &ProgramPlan,
+) -> Vec<InstallNote> {
     let mut notes = Vec::new();
+    if let Some(place) = program.why_copied {
+        let text = format!(
+            "this program runs from {place}, so the entries start a copy, `{}`; `anyhook install` renews it after an update",
+            machine.display_path(&program.path)
+        );
+        notes.push(note("copy", text));
+    }
     if needs.is_empty() {
         let text =
             "there is no manifest yet, so events are only recorded; `anyhook init` writes one";

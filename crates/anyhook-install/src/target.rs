@@ -9,7 +9,7 @@ use anyhook_edit::read_text;
 use anyhook_model::Format;
 use serde_json::Value;
 
-use crate::command::{self, BridgeCommand};
+use crate::command::{self, BridgeCommand, BridgeProgram};
 use crate::error::InstallError;
 use crate::hook_entries::{self, HookEntry};
 use crate::machine::{Machine, matches_file_name};
@@ -227,7 +227,7 @@ impl Target {
     }
 
     /// The program that the first bridge entry here starts.
-    pub fn bridge_program(&self) -> Option<String> {
+    pub(crate) fn bridge_program(&self) -> Option<BridgeProgram> {
         let document = self.document()?;
         let (.., command) = self.bridge_entries(&document).into_iter().next()?;
         Some(command.program)

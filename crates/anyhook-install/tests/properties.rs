@@ -16,7 +16,9 @@ use std::path::Path;
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
-use anyhook_install::{EventSelection, Installation, Machine, ManifestNeeds, Target};
+use anyhook_install::{
+    BridgeProgram, EventSelection, Installation, Machine, ManifestNeeds, Target,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 use support::{SENTINEL, layout, marked, oracle, settings, write};
@@ -50,14 +52,14 @@ fn adapter() -> impl Strategy<Value = &'static Adapter> {
     prop::sample::select(editable)
 }
 
-fn bridge(machine: &Machine, adapter: &'static Adapter, program: &str) -> Installation {
+fn bridge(machine: &Machine, adapter: &'static Adapter, program: BridgeProgram) -> Installation {
     let target = Target::for_scope(machine, adapter, Scope::Project).unwrap();
     Installation::plan(
         machine,
         target,
         &EventSelection::All,
         &ManifestNeeds::load(machine),
-        program,
+        &program,
     )
     .unwrap()
 }
@@ -95,13 +97,13 @@ proptest! {
     ) {
         let scratch = tempfile::tempdir().unwrap();
         let machine = machine(scratch.path());
-        let first = bridge(&machine, adapter, "anyhook");
+        let first = bridge(&machine, adapter, BridgeProgram::Searched);
         let path = first.target.path.clone();
         let text = write(&marked(value), &layout);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &text).unwrap();
         // A file that stands there is chosen, so the target is the same.
-        let bridge = bridge(&machine, adapter, "anyhook");
+        let bridge = bridge(&machine, adapter, BridgeProgram::Searched);
         prop_assert_eq!(&bridge.target.path, &path);
 
         let Ok(preview) = bridge.preview() else {
@@ -128,7 +130,7 @@ proptest! {
     fn a_moved_program_is_written_anew(adapter in adapter(), value in settings(), layout in layout()) {
         let scratch = tempfile::tempdir().unwrap();
         let machine = machine(scratch.path());
-        let old = bridge(&machine, adapter, "/old place/anyhook");
+        let old = bridge(&machine, adapter, BridgeProgram::Named("/old place/anyhook".into()));
         let path = old.target.path.clone();
         let text = write(&value, &layout);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -136,7 +138,7 @@ proptest! {
         if old.install().is_err() {
             return Ok(());
         }
-        let new = bridge(&machine, adapter, "anyhook");
+        let new = bridge(&machine, adapter, BridgeProgram::Searched);
         new.install().unwrap();
         let moved = fs::read_to_string(&path).unwrap();
         prop_assert!(!moved.contains("old place"), "{}", moved);

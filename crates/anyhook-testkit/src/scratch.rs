@@ -120,6 +120,7 @@ impl Scratch {
 
     /// A call of this binary in the project, with the scratch environment.
     pub fn command(&self, bin: impl AsRef<OsStr>) -> Invocation {
+        let bin = bin.as_ref();
         let mut command = Command::new(bin);
         command.current_dir(self.project()).env_clear();
         for name in INHERITED_VARIABLES {
@@ -138,6 +139,8 @@ impl Scratch {
             .env("ANYHOOK_CONFIG_DIR", self.config())
             .env("ANYHOOK_STATE_DIR", self.state())
             .env("ANYHOOK_MANAGED_DIR", self.managed())
+            // Not a place that lasts: without this, each installation copies it.
+            .env("ANYHOOK_PROGRAM", bin)
             .env("NO_COLOR", "1");
         Invocation { command }
     }

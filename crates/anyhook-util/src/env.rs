@@ -108,6 +108,8 @@ variables! {
         "Size in bytes at which the journal file is rotated; 16 MiB by default."
     ANYHOOK_LOG "ANYHOOK_LOG" Read
         "`debug` makes `anyhook run` report on standard error what it does."
+    ANYHOOK_PROGRAM "ANYHOOK_PROGRAM" Read
+        "Path that `install` writes for this program, instead of finding one that lasts: for packages that start it through a script of their own."
     CI "CI" Read
         "Any value but an empty one, `0` and `false` means that no user can be asked."
     AI_AGENT "AI_AGENT" Read
@@ -122,12 +124,16 @@ variables! {
         "Base of the configuration folder on Linux and macOS; `~/.config` by default. Ignored where an administrator's folder exists, unless its policy allows it."
     XDG_STATE_HOME "XDG_STATE_HOME" Read
         "Base of the state folder on Linux and macOS; `~/.local/state` by default. Ignored where an administrator's folder exists, unless its policy allows it."
+    XDG_DATA_HOME "XDG_DATA_HOME" Read
+        "Base of the folder in which `install` keeps a copy of the program on Linux and macOS; `~/.local/share` by default."
+    XDG_CACHE_HOME "XDG_CACHE_HOME" Read
+        "Base of caches; a program that runs from there is copied by `install`."
     USERPROFILE "USERPROFILE" Read
         "Your home folder on Windows, where `HOME` is not set."
     APPDATA "APPDATA" Read
         "Base of the configuration folder on Windows."
     LOCALAPPDATA "LOCALAPPDATA" Read
-        "Base of the state folder on Windows."
+        "Base of the state folder on Windows, and of the folder in which `install` keeps a copy of the program."
     PROGRAM_DATA "ProgramData" Read
         "Base of the managed folder on Windows."
     PATH "PATH" Read

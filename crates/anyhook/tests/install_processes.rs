@@ -24,6 +24,7 @@ fn command(scratch: &Scratch, arguments: &[&str]) -> Command {
         .env("ANYHOOK_CONFIG_DIR", scratch.config())
         .env("ANYHOOK_STATE_DIR", scratch.state())
         .env("ANYHOOK_MANAGED_DIR", scratch.managed())
+        .env("ANYHOOK_PROGRAM", env!("CARGO_BIN_EXE_anyhook"))
         .env_remove("CLAUDE_CONFIG_DIR")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -1,4 +1,7 @@
 import { spawn } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
 
 // Hooks that OpenCode calls, and events of its bus, each with what to run:
 // `argv` or `shell`, and perhaps `match`, `timeout` (ms), `env`, `cwd`, `async`.
@@ -25,6 +28,20 @@ function setAnswered(subject, hook) {
   ANSWERED.get(subject).set(hook, SELF);
 }
 
+/** A bare name is looked for where `anyhook install` keeps the program, then on PATH. */
+function program(name) {
+  if (name.includes("/") || name.includes("\\")) return name;
+  const isWindows = process.platform === "win32";
+  const base = isWindows ? (process.env.LOCALAPPDATA ?? "") : join(homedir(), ".local/share");
+  const kept = join(base, "anyhook/bin", isWindows ? `${name}.exe` : name);
+  try {
+    accessSync(kept, constants.X_OK);
+    return kept;
+  } catch {
+    return name;
+  }
+}
+
 /** One command's answer; nothing when it failed, so that the agent goes on. Exit 2 denies. */
 function run(entry, text, directory) {
   return new Promise((resolve) => {
@@ -36,7 +53,7 @@ function run(entry, text, directory) {
       detached: process.platform !== "win32", // A group of its own, to end it as a whole.
     };
     const child = entry.argv
-      ? spawn(entry.argv[0], entry.argv.slice(1), options)
+      ? spawn(program(entry.argv[0]), entry.argv.slice(1), options)
       : spawn(entry.shell[process.platform] ?? entry.shell.any, { ...options, shell: true });
     const timer = entry.timeout && setTimeout(() => (kill(child), finish()), entry.timeout);
     let out = "";

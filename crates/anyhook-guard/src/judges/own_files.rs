@@ -81,6 +81,7 @@ impl<'i> ProtectedFiles<'i> {
         if let Some(home) = &input.home {
             folders.push(format!("{home}/.config/anyhook"));
             folders.push(format!("{home}/.local/state/anyhook"));
+            folders.push(format!("{home}/.local/share/anyhook"));
             folders.push(format!("{home}/Library/Application Support/anyhook"));
         }
         folders.push("/etc/anyhook".to_owned());

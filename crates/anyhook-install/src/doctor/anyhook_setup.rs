@@ -16,7 +16,8 @@ use anyhook_util::env;
 use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, Severity, command_lines};
 use crate::command;
 use crate::detect::program_version;
-use crate::machine::Machine;
+use crate::kept_program::{KeptProgram, has_same_content};
+use crate::machine::{Machine, real_path};
 use crate::needs::{EventSelection, ManifestNeeds};
 use crate::target::Target;
 
@@ -37,6 +38,7 @@ pub(super) fn check(machine: &Machine, report: &mut DoctorReport) {
     findings.extend(lost_guards(machine));
     findings.extend(check_journal(machine));
     findings.extend(check_versions(machine));
+    findings.extend(check_kept_program(machine));
     if is_set(machine, env::ANYHOOK.name, "0") {
         let (severity, why) = if discover::is_locked(|name| machine.var(name).cloned()) {
             let why = "it has no effect: the administrator of this machine does not allow it";
@@ -226,6 +228,28 @@ fn check_versions(machine: &Machine) -> Option<DoctorFinding> {
         DoctorFinding::warning("two-versions", what)
             .why("agents run the first, which may not be the one that you use")
             .remedy("remove the older one")
+    })
+}
+
+/// The program that `install` keeps for the entries: gone, or an older one.
+fn check_kept_program(machine: &Machine) -> Option<DoctorFinding> {
+    let kept = KeptProgram::new(machine);
+    if let Some(path) = kept.broken_link() {
+        let what = format!("`{}` leads to a program that is gone", path.display());
+        return Some(
+            DoctorFinding::error("kept-program-gone", what)
+                .why("entries that start it run no hook, and the agent takes that for approval")
+                .remedy("run `anyhook install`"),
+        );
+    }
+    let path = kept.path().ok().filter(|path| path.is_file())?;
+    let running = std::env::current_exe().ok()?;
+    let is_other = real_path(&path) != real_path(&running) && !has_same_content(&path, &running);
+    let what = format!("`{}` is another build than this program", path.display());
+    is_other.then(|| {
+        DoctorFinding::warning("kept-program-old", what)
+            .why("agents start that one")
+            .remedy("run `anyhook install`, which replaces it with this program")
     })
 }
 

@@ -7,7 +7,7 @@ use anyhook_model::suggest;
 use serde_json::Value;
 
 use super::{DoctorFinding, FileCheck, Fix, ReinstalledProgram};
-use crate::command::{self, BridgeCommand};
+use crate::command::{self, BridgeCommand, BridgeProgram};
 use crate::hook_entries::HookEntry;
 use crate::machine::{Machine, is_executable_file};
 use crate::scripts;
@@ -100,12 +100,17 @@ fn report(file: &mut FileCheck<'_>, place: &str, mut problem: DoctorFinding, is_
     problem.what = format!("{place}: {}", problem.what);
     if is_bridge && problem.fix.is_none() {
         let target = Box::new(file.target.clone());
-        problem.fix = Some(Fix::Reinstall(target, ReinstalledProgram::Absolute));
+        problem.fix = Some(Fix::Reinstall(target, ReinstalledProgram::Renewed));
     }
     file.report(problem);
 }
 
 fn command_problem(file: &FileCheck<'_>, line: &str) -> Option<DoctorFinding> {
+    if let Some(bridge) = command::bridge_invocation(line)
+        && bridge.program == BridgeProgram::Searched
+    {
+        return file.machine.searched_program().is_none().then(not_kept);
+    }
     let words = command::words(line, !cfg!(windows));
     let first = words.first()?;
     // Only the shell can evaluate assignments and substitutions.
@@ -178,6 +183,14 @@ fn not_on_path(name: &str) -> DoctorFinding {
     DoctorFinding::error("interpreter-missing", format!("`{name}` is not on PATH"))
         .why(CANNOT_START)
         .remedy(format!("install `{name}`, or use its full path"))
+}
+
+/// An entry of a shared file on a machine where it finds nothing to start.
+fn not_kept() -> DoctorFinding {
+    let what = "`anyhook` is neither in `~/.local/share/anyhook/bin` nor on PATH";
+    DoctorFinding::error("program-missing", what)
+        .why("the entry does nothing here, and the agent takes that for approval")
+        .remedy("run `anyhook install`")
 }
 
 fn not_executable(path: &Path) -> DoctorFinding {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::config_file::VOIDS_FILE;
 use super::{DoctorFinding, FileCheck, Severity, hazard};
+use crate::command;
 use crate::hook_entries::HookEntry;
 
 const INVALID_REGEX: &str = "invalid-regex-drops-event";
@@ -230,7 +231,7 @@ fn check_command(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
         let what = format!("{entry} has no command");
         file.report_hazard(Severity::Error, VOIDS_FILE, what);
     }
-    for line in commands {
+    for line in commands.filter(|line| !command::is_only_bridge(line)) {
         if ["&&", "||", " | ", ";", " #"]
             .iter()
             .any(|part| line.contains(part))

@@ -23,7 +23,7 @@ use anyhook_util::fs::{private_dir_builder, replace};
 use serde_json::{Value, json};
 
 use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, probe_safety};
-use crate::command;
+use crate::command::{self, BridgeInvocation, BridgeProgram, PROGRAM_NAME};
 use crate::machine::Machine;
 use crate::scripts;
 use crate::target::Target;
@@ -85,7 +85,7 @@ fn probe_commands(machine: &Machine, target: &Target) -> Vec<ProbeCommand> {
                     event: path.file_stem()?.to_string_lossy().into_owned(),
                     line: path.to_string_lossy().into_owned(),
                     command_line: CommandLine::Direct(vec![path.to_string_lossy().into_owned()]),
-                    argv: command.and_then(command::bridge_arguments),
+                    argv: command.and_then(|line| started_argv(machine, line)),
                     is_recorded: probe_safety::is_recorded_file(&records, &path, &text),
                 })
             })
@@ -94,7 +94,7 @@ fn probe_commands(machine: &Machine, target: &Target) -> Vec<ProbeCommand> {
             let text = anyhook_edit::read_text(&target.path).ok().flatten();
             let text = text.unwrap_or_default();
             let is_recorded = probe_safety::is_recorded_file(&records, &target.path, &text);
-            plugin_command(&text)
+            plugin_command(machine, &text)
                 .into_iter()
                 .flat_map(|argv| {
                     let events = target.bridged_events().into_iter();
@@ -115,18 +115,38 @@ fn probe_commands(machine: &Machine, target: &Target) -> Vec<ProbeCommand> {
                 event: entry.event.to_owned(),
                 line: line.to_owned(),
                 command_line: agent_launch(machine, target.adapter, line),
-                argv: command::bridge_arguments(line),
+                argv: started_argv(machine, line),
                 is_recorded: probe_safety::is_recorded_line(&records, target, line),
             })
             .collect(),
     }
 }
 
+/// The program and arguments that a command line starts; `None` if it does more.
+fn started_argv(machine: &Machine, line: &str) -> Option<Vec<String>> {
+    let BridgeInvocation { program, arguments } = command::bridge_invocation(line)?;
+    let path = match &program {
+        BridgeProgram::Named(_) => None,
+        BridgeProgram::Searched => machine.searched_program(),
+    };
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    let program = path.unwrap_or_else(|| program.as_str().to_owned());
+    Some(std::iter::once(program).chain(arguments).collect())
+}
+
 /// The program and arguments that a generated plugin starts.
-fn plugin_command(text: &str) -> Option<Vec<String>> {
+fn plugin_command(machine: &Machine, text: &str) -> Option<Vec<String>> {
     let (_, rest) = text.split_once("\"argv\":")?;
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Vec<String>>();
-    values.next()?.ok()
+    let mut argv = values.next()?.ok()?;
+    let program = argv.first_mut()?;
+    // The plugin searches a bare name like an entry does.
+    if program == PROGRAM_NAME
+        && let Some(path) = machine.searched_program()
+    {
+        *program = path.to_string_lossy().into_owned();
+    }
+    Some(argv)
 }
 
 /// A command line as the agent starts it.
@@ -244,7 +264,7 @@ pub(super) fn unreached_bridge(
     DoctorFinding::error("bridge-dead", what)
         .why("no hook runs, and the agent takes that for approval")
         .remedy("run `anyhook doctor --fix`, or make sure that the command line finds `anyhook`")
-        .fixed_by(Fix::Reinstall(target, ReinstalledProgram::Absolute))
+        .fixed_by(Fix::Reinstall(target, ReinstalledProgram::Renewed))
 }
 
 /// An event with a value in each field that it may have.

@@ -10,6 +10,7 @@ use anyhook_util::hash::sha256;
 use super::probe::{self, ProbeCommand};
 use super::{DoctorFinding, Severity};
 use crate::hook_entries;
+use crate::kept_program::KeptProgram;
 use crate::machine::{Machine, real_path};
 use crate::target::Target;
 
@@ -43,7 +44,9 @@ pub(super) fn refusal(
             "",
         ));
     };
-    if is_this_program(&program) {
+    // What is kept was put there by `install`, in a folder of the user's.
+    let is_kept = KeptProgram::new(machine).programs().contains(&program);
+    if is_kept || is_this_program(&program) {
         let is_expected = probe.is_recorded || has_known_arguments(argv);
         let reason = "it has arguments that `anyhook install` does not write";
         return (!is_expected).then(|| not_fired(Severity::Info, reason));

@@ -9,7 +9,7 @@ use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope;
 use anyhook_install::{
     EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds, ProgramNaming,
-    Target, agent_trust, command, notes, scope_name, select,
+    ProgramPlan, Target, agent_trust, notes, scope_name, select,
 };
 use anyhook_run::record::old_files;
 use anyhow::{Context as _, bail};
@@ -39,7 +39,7 @@ pub(crate) struct InstallArgs {
     /// `all` (except very frequent ones), `manifest` (only events your hooks use), or a comma-separated list
     #[arg(long, default_value = "all", value_name = "EVENTS")]
     events: String,
-    /// Call the program by its absolute path or by the name `anyhook` [default: name in a project, absolute for a user]
+    /// Start the program by its absolute path, by the name `anyhook`, or wherever it is found, doing nothing where it is not [default: search in a project, absolute for a user]
     #[arg(long, value_enum)]
     command: Option<CommandName>,
     /// Write to this config file, for an agent that has several
@@ -91,6 +91,7 @@ impl ScopeName {
 enum CommandName {
     Absolute,
     Name,
+    Search,
 }
 
 /// The edits that one bridge needs, and the bridge that makes them.
@@ -126,10 +127,11 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     let needs = ManifestNeeds::load(&world);
     let naming = match (args.command, scope) {
         (Some(CommandName::Absolute), _) | (None, Scope::User) => ProgramNaming::Absolute,
-        _ => ProgramNaming::Name,
+        (Some(CommandName::Name), _) => ProgramNaming::Name,
+        (Some(CommandName::Search) | None, _) => ProgramNaming::Searched,
     };
     let running = std::env::current_exe().context("could not find the path of this program")?;
-    let program = command::program_to_write(&world, naming, &running);
+    let program = ProgramPlan::new(&world, naming, &running)?;
     let events = match args.events.as_str() {
         "all" => EventSelection::All,
         "manifest" => EventSelection::Manifest,
@@ -142,7 +144,7 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
             Some(file) => Target::for_path(&world, adapter, file),
             None => Target::for_scope(&world, adapter, scope),
         }
-        .and_then(|target| Installation::plan(&world, target, &events, &needs, &program))
+        .and_then(|target| Installation::plan(&world, target, &events, &needs, &program.program))
         .and_then(|bridge| Ok((bridge.preview()?, bridge)));
         match bridge {
             Ok(edits) => planned.push(edits),
@@ -152,13 +154,16 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     if !is_approved(&planned, &args.apply, "Write this?", &world, terminal) {
         return Ok(CommandStatus::Success);
     }
+    if !args.apply.dry_run && !planned.is_empty() {
+        program.apply(&world)?;
+    }
     for (preview, bridge) in planned {
-        results.push(install(&world, &bridge, preview, naming, args));
+        results.push(install(&world, &bridge, preview, &program, args));
     }
     if !args.apply.dry_run {
         old_files::delete_old_files(&world.dirs.state, usize::MAX);
     }
-    let general = notes::general_notes(&world, &needs);
+    let general = notes::general_notes(&world, &needs, &program);
     if args.apply.json {
         let agents: Vec<Value> = results
             .iter()
@@ -169,7 +174,8 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
             .map(|one| json!({"agent": one.adapter.spec.id, "why": one.why}))
             .collect();
         terminal.json(&json!({
-            "scope": scope_name(scope), "dry_run": args.apply.dry_run, "command": program,
+            "scope": scope_name(scope), "dry_run": args.apply.dry_run,
+            "command": program.program.as_str(), "program": program.path,
             "agents": agents, "skipped": skipped, "notes": general,
         }))?;
     } else {
@@ -190,7 +196,7 @@ fn install(
     world: &Machine,
     bridge: &Installation,
     preview: Vec<FileChange>,
-    naming: ProgramNaming,
+    program: &ProgramPlan,
     args: &InstallArgs,
 ) -> AgentResult {
     let Target { adapter, scope, .. } = bridge.target;
@@ -199,6 +205,7 @@ fn install(
     if !args.apply.dry_run {
         let done = bridge.install().and_then(|done| {
             files = done;
+            program.register(world, &bridge.target)?;
             if args.accept_trust && agent_trust::can_accept(&bridge.target) {
                 files.extend(agent_trust::accept(world, &bridge.target)?);
             }
@@ -208,7 +215,7 @@ fn install(
             return AgentResult::failed(adapter, scope, &error);
         }
     }
-    notes.extend(notes::agent_notes(world, bridge, naming));
+    notes.extend(notes::agent_notes(world, bridge, &program.program));
     AgentResult {
         events: bridge.events().into_iter().map(str::to_owned).collect(),
         notes,

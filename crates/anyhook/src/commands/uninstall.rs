@@ -2,7 +2,9 @@
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
-use anyhook_install::{FileChange, Installation, Machine, Target, agent_trust, notes, scope_name};
+use anyhook_install::{
+    FileChange, Installation, Machine, Target, agent_trust, kept_program, notes, scope_name,
+};
 use serde_json::{Value, json};
 
 use super::agents;
@@ -68,6 +70,11 @@ pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<C
     for (preview, bridge) in planned {
         results.push(uninstall(&world, &bridge, preview, dry_run));
     }
+    let removed = if dry_run {
+        None
+    } else {
+        kept_program::remove_unused(&world)?
+    };
     if args.apply.json {
         let agents: Vec<Value> = results
             .iter()
@@ -81,7 +88,7 @@ pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<C
             })
             .collect();
         terminal
-            .json(&json!({"scope": scope_name(scope), "dry_run": dry_run, "agents": agents}))?;
+            .json(&json!({"scope": scope_name(scope), "dry_run": dry_run, "agents": agents, "removed": removed}))?;
     } else {
         for result in &results {
             print_uninstalled(result, &world, dry_run, terminal);
@@ -89,6 +96,10 @@ pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<C
         let is_untouched = |result: &AgentResult| !result.is_changed() && result.error.is_none();
         if results.iter().all(is_untouched) {
             terminal.line("anyhook is not installed here.");
+        }
+        if let Some(path) = &removed {
+            let path = world.display_path(path);
+            terminal.line(&format!("Deleted {path}, which no entry needs any more"));
         }
     }
     Ok(install::status(&results))

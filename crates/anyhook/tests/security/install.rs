@@ -232,22 +232,24 @@ fn an_entry_that_is_not_read_in_a_subfolder_is_reported() {
 
 #[test]
 fn install_warns_of_agents_that_are_unusable_without_anyhook() {
-    for (agent, is_warned) in [
-        ("gemini-cli", true),
+    for (agent, on_windows) in [
+        ("gemini-cli", false),
         ("copilot-cli", true),
         ("claude-code", false),
     ] {
         let scratch = repository();
-        let output = anyhook(&scratch, &format!("install --agent {agent}"));
-        let said = format!("{}{}", output.stdout, output.stderr);
-        assert_eq!(
-            said.contains("share the file only with"),
-            is_warned,
-            "{said}"
-        );
-        // A user's entry names the program by its path.
-        let output = anyhook(&scratch, &format!("install --agent {agent} --scope user"));
-        let said = format!("{}{}", output.stdout, output.stderr);
+        let install = |options: &str| {
+            let output = anyhook(&scratch, &format!("install --agent {agent} {options}"));
+            format!("{}{}", output.stdout, output.stderr)
+        };
+        // A searched program does nothing where it is not found.
+        let said = install("--yes");
+        assert!(!said.contains("share the file only with"), "{said}");
+        assert_eq!(said.contains("on Windows"), on_windows, "{said}");
+        let said = install("--command absolute");
+        assert!(said.contains("share the file only with"), "{said}");
+        // A user's file is not shared.
+        let said = install("--scope user");
         assert!(!said.contains("share the file only with"), "{said}");
     }
 }
