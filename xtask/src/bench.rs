@@ -8,6 +8,7 @@ mod convert;
 mod daemon;
 mod dispatch;
 mod growth;
+mod guard;
 mod measure;
 mod openhook;
 
@@ -22,6 +23,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("validate", convert::validate),
     ("convert", convert::convert),
     ("run", dispatch::run),
+    ("guard", guard::run),
     ("openhook", openhook::run),
     ("codex", codex::run),
     ("daemon", daemon::run),

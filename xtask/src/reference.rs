@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use anyhook_guard::definitions;
+use anyhook_guard::{conditions, definitions, rule_keys};
 use anyhook_model::Format;
 use anyhook_model::fields::{self, Field, FieldShape};
 use anyhook_model::parse::{self, Vocabulary};
@@ -117,15 +117,56 @@ pub(crate) fn guards() -> String {
         }
     }
     out.push_str("\n## The guards\n");
+    guard_pages(&mut out);
+    rules_reference(&mut out);
+    out
+}
+
+/// The keys of rules and conditions, and the example.
+fn rules_reference(out: &mut String) {
+    out.push_str("\n## Rules\n\nA rules file has the list `rules`. Of several rules that match, the strictest decides; a rule never allows. `anyhook validate` checks the file, and every example in it.\n\n");
+    head(out, &["key of a rule", "what"]);
+    for (name, summary) in rule_keys() {
+        row(out, &[format!("`{name}`"), (*summary).to_owned()]);
+    }
+    out.push_str("\n## Conditions of rules (`when`) and hooks (`if`)\n\nA condition holds if each of its keys holds. A key with a list holds if one of its values matches. Commands are compared after they are parsed: wrappers are opened, quotes removed and known variables filled in.\n\n");
+    head(out, &["key", "the call has", "example"]);
+    for condition in conditions() {
+        let example = format!("`{}: {}`", condition.name, condition.example);
+        let cells = [
+            &format!("`{}`", condition.name),
+            condition.summary,
+            &example,
+        ];
+        row(out, &cells.map(str::to_owned));
+    }
+    out.push_str("\n## Example\n\n[`examples/guards/hooks.yaml`](../examples/guards/hooks.yaml):\n\n```yaml\n");
+    let body = |text: &'static str| text.split_once("spec:").map_or(text, |(_, body)| body);
+    let _ = writeln!(
+        out,
+        "spec:{}```",
+        body(include_str!("../../examples/guards/hooks.yaml"))
+    );
+    out.push_str(
+        "\n[`examples/guards/rules.yaml`](../examples/guards/rules.yaml), beside it:\n\n```yaml\n",
+    );
+    let _ = writeln!(
+        out,
+        "{}```",
+        include_str!("../../examples/guards/rules.yaml")
+    );
+}
+
+fn guard_pages(out: &mut String) {
     for guard in definitions() {
         let _ = writeln!(out, "\n### `{}`\n\n{}.\n", guard.name, guard.summary);
-        head(&mut out, &["option", "what", "may be repeated"]);
+        head(out, &["option", "what", "may be repeated"]);
         for option in guard.options {
             let value = option.value.map(|value| format!(" {value}"));
             let name = format!("`{}{}`", option.name, value.unwrap_or_default());
             let repeatable = if option.repeatable { "yes" } else { "no" };
             let cells = [&name, option.summary, repeatable];
-            row(&mut out, &cells.map(str::to_owned));
+            row(out, &cells.map(str::to_owned));
         }
         for (title, lines) in [("Catches", guard.catches), ("Does not catch", guard.misses)] {
             let _ = writeln!(out, "\n{title}:\n");
@@ -134,7 +175,6 @@ pub(crate) fn guards() -> String {
             }
         }
     }
-    out
 }
 
 fn default(field: &Field) -> String {

@@ -1,6 +1,7 @@
 //! One call as the guards see it: prepared once, judged by every guard.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use anyhook_model::HookEvent;
 use serde_json::{Map, Value};
@@ -16,9 +17,29 @@ pub struct GuardInput<'a> {
     pub(crate) project: Option<String>,
     pub(crate) home: Option<String>,
     pub(crate) cwd: Option<String>,
-    analyses: OnceCell<Vec<ShellAnalysis>>,
+    readings: Option<&'a CommandReadings>,
+    analyses: OnceCell<Rc<[ShellAnalysis]>>,
     files: OnceCell<Vec<ToolFile>>,
 }
+
+/// Commands that were read before. Guards and conditions of the hooks of one event
+/// share them, so that a command is read once and not by each hook.
+#[derive(Debug, Default)]
+pub struct CommandReadings {
+    known: RefCell<Vec<CommandReading>>,
+}
+
+#[derive(Debug)]
+struct CommandReading {
+    commands: Vec<String>,
+    shell: ShellKind,
+    /// Everything else that a reading depends on: folder, project and home.
+    place: [Option<String>; 3],
+    analyses: Rc<[ShellAnalysis]>,
+}
+
+/// Readings that are kept: hooks that rewrite a command give new ones.
+const MAX_READINGS: usize = 8;
 
 /// What a file tool does with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +65,23 @@ pub(crate) struct ToolFile {
 
 impl<'a> GuardInput<'a> {
     pub fn new(event: &'a HookEvent, context: &'a GuardContext) -> Self {
+        Self::prepare(event, context, None)
+    }
+
+    /// A call whose commands may have been read for another hook already.
+    pub fn with_readings(
+        event: &'a HookEvent,
+        context: &'a GuardContext,
+        readings: &'a CommandReadings,
+    ) -> Self {
+        Self::prepare(event, context, Some(readings))
+    }
+
+    fn prepare(
+        event: &'a HookEvent,
+        context: &'a GuardContext,
+        readings: Option<&'a CommandReadings>,
+    ) -> Self {
         let text = |path: &std::path::PathBuf| normalize(None, &path.to_string_lossy());
         let own_cwd = event
             .tool_input()
@@ -61,6 +99,7 @@ impl<'a> GuardInput<'a> {
             home: context.home.as_ref().and_then(text),
             cwd: cwd.or_else(|| project.clone()),
             project: project.or(event_cwd),
+            readings,
             analyses: OnceCell::new(),
             files: OnceCell::new(),
         }
@@ -70,10 +109,34 @@ impl<'a> GuardInput<'a> {
     pub(crate) fn analyses(&self) -> &[ShellAnalysis] {
         self.analyses.get_or_init(|| {
             let shell = self.shell_kind();
-            self.commands()
-                .into_iter()
-                .map(|command| analyze(&command, shell, self.cwd.as_deref(), self.context))
-                .collect()
+            let commands = self.commands();
+            let place = [self.cwd.clone(), self.project.clone(), self.home.clone()];
+            let read = |commands: &[String]| -> Rc<[ShellAnalysis]> {
+                commands
+                    .iter()
+                    .map(|command| analyze(command, shell, self.cwd.as_deref(), self.context))
+                    .collect()
+            };
+            let Some(readings) = self.readings.filter(|_| !commands.is_empty()) else {
+                return read(&commands);
+            };
+            let mut known = readings.known.borrow_mut();
+            let found = known.iter().find(|reading| {
+                reading.shell == shell && reading.place == place && reading.commands == commands
+            });
+            if let Some(reading) = found {
+                return Rc::clone(&reading.analyses);
+            }
+            let analyses = read(&commands);
+            if known.len() < MAX_READINGS {
+                known.push(CommandReading {
+                    commands,
+                    shell,
+                    place,
+                    analyses: Rc::clone(&analyses),
+                });
+            }
+            analyses
         })
     }
 

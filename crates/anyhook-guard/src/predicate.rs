@@ -21,23 +21,102 @@ use crate::shell::{Invocation, is_option};
 /// Predicates in predicates.
 const MAX_DEPTH: usize = 20;
 
-const KEYS: &[&str] = &[
-    "command",
-    "flags",
-    "args",
-    "path",
-    "content",
-    "host",
-    "agent",
-    "tool",
-    "event",
-    "subagent",
-    "permission_mode",
-    "cwd",
-    "all",
-    "any",
-    "not",
+/// One key of a condition, for its reader and for the documentation.
+#[derive(Debug, Clone, Copy)]
+pub struct ConditionDefinition {
+    pub name: &'static str,
+    /// What the call must have.
+    pub summary: &'static str,
+    /// A value, as YAML.
+    pub example: &'static str,
+}
+
+const fn key(
+    name: &'static str,
+    summary: &'static str,
+    example: &'static str,
+) -> ConditionDefinition {
+    ConditionDefinition {
+        name,
+        summary,
+        example,
+    }
+}
+
+static CONDITIONS: &[ConditionDefinition] = &[
+    key(
+        "command",
+        "a program that the command starts, in whatever way; further words must follow in this order, options anywhere; `*` stands for a part of a word",
+        "npm publish",
+    ),
+    key(
+        "flags",
+        "an option of that program: `-f` also in `-xf`, `--force` also with a value",
+        "[-f, --force]",
+    ),
+    key(
+        "args",
+        "a word of that program; `*` stands for a part of it",
+        "\"*.tfvars\"",
+    ),
+    key(
+        "path",
+        "a file that a file tool or a shell command uses; relative to the project, `**` crosses folders, `~/` is the home folder",
+        "\"src/generated/**\"",
+    ),
+    key(
+        "content",
+        "a regular expression for what is written, or for any text of the input",
+        "\"(?i)do not merge\"",
+    ),
+    key(
+        "host",
+        "a host that is contacted; `*.example.org` includes its subdomains",
+        "\"*.example.org\"",
+    ),
+    key(
+        "tool",
+        "the canonical or native name of the tool",
+        "file_write",
+    ),
+    key(
+        "agent",
+        "the agent that asks; `*` stands for a part of its name",
+        "my-agent",
+    ),
+    key("event", "the event", "before_tool_execute"),
+    key(
+        "subagent",
+        "`true` or `false`, or the type of the sub-agent",
+        "explore",
+    ),
+    key("permission_mode", "the agent's permission mode", "plan"),
+    key("cwd", "the folder of the call", "infra"),
+    key(
+        "all",
+        "a list of conditions that all hold",
+        "[{ tool: shell }, { command: make }]",
+    ),
+    key(
+        "any",
+        "a list of conditions of which one holds",
+        "[{ tool: web_fetch }, { command: curl }]",
+    ),
+    key(
+        "not",
+        "a condition, or a list of them, that must not hold",
+        "{ flags: --dry-run }",
+    ),
 ];
+
+/// The keys of `if:` and of a rule's `when:`.
+pub fn conditions() -> &'static [ConditionDefinition] {
+    CONDITIONS
+}
+
+fn key_names() -> impl Iterator<Item = &'static str> {
+    CONDITIONS.iter().map(|condition| condition.name)
+}
 
 #[derive(Debug, Clone, Default)]
 pub struct Predicate {
@@ -362,9 +441,12 @@ fn parse_at(value: &Value, path: &mut Vec<String>) -> Result<Predicate, Predicat
                 };
             }
             _ => {
-                let help = match nearest(key, KEYS.iter().copied()) {
+                let help = match nearest(key, key_names()) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("the keys are {}", KEYS.join(", ")),
+                    None => format!(
+                        "the keys are {}",
+                        key_names().collect::<Vec<_>>().join(", ")
+                    ),
                 };
                 return Err(PredicateError::new(
                     path,

@@ -27,7 +27,29 @@ struct GuardRule {
     when: Predicate,
 }
 
-const RULE_KEYS: &[&str] = &["name", "decision", "reason", "when", "match", "not_match"];
+/// The keys of a rule, and what they are for.
+static RULE_KEYS: &[(&str, &str)] = &[
+    ("name", "names the rule in reasons and in the journal"),
+    (
+        "when",
+        "the calls that it is about: a condition, see below; required",
+    ),
+    ("decision", "`deny` (the default) or `ask`"),
+    (
+        "reason",
+        "for the model; `{command}`, `{path}`, `{tool}`, `{agent}` and `{rule}` are filled in",
+    ),
+    (
+        "match",
+        "examples that the rule must match: a command, or an object with `tool` and its input",
+    ),
+    ("not_match", "examples that it must not match"),
+];
+
+/// The keys of a rule with their meaning, for the documentation.
+pub fn rule_keys() -> &'static [(&'static str, &'static str)] {
+    RULE_KEYS
+}
 
 impl RuleSet {
     pub fn len(&self) -> usize {
@@ -117,10 +139,11 @@ fn check_rule(node: &Node, index: usize, findings: &mut Vec<Diagnostic>) -> Opti
         return None;
     };
     for member in members {
-        if !RULE_KEYS.contains(&member.key.as_str()) {
-            let help = match nearest(&member.key, RULE_KEYS.iter().copied()) {
+        let keys = || RULE_KEYS.iter().map(|(key, _)| *key);
+        if !keys().any(|key| key == member.key) {
+            let help = match nearest(&member.key, keys()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys are {}", RULE_KEYS.join(", ")),
+                None => format!("the keys are {}", keys().collect::<Vec<_>>().join(", ")),
             };
             let message = format!("unknown key `{}`", member.key);
             findings.push(

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-use anyhook_guard::{GuardContext, check_rules, parse_guard};
+use anyhook_guard::{GuardContext, check_rules, conditions, parse_guard};
 use anyhook_model::{HookEvent, SourceText};
 use serde_json::json;
 
@@ -36,6 +36,18 @@ fn shell(command: &str) -> HookEvent {
         "data": {"tool_name": "shell", "tool_input": {"command": command}},
     }))
     .unwrap()
+}
+
+#[test]
+fn every_documented_condition_can_be_used() {
+    for condition in conditions() {
+        let rule = format!(
+            "rules: [{{ when: {{ {}: {} }} }}]",
+            condition.name, condition.example
+        );
+        let (rules, findings) = check_rules(&rule);
+        assert!(rules.is_some(), "{rule}: {findings:?}");
+    }
 }
 
 #[test]

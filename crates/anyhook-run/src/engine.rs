@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use ::openhook::Envelope;
 use anyhook_agents::spec::Blocking;
+use anyhook_guard::CommandReadings;
 use anyhook_model::event::field;
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::record::RECORD_VERSION;
@@ -174,6 +175,7 @@ impl Engine {
             cancel: options.cancel.clone(),
             event: Cow::Borrowed(event),
             envelopes: None,
+            readings: CommandReadings::default(),
             outcome: EventOutcome {
                 record_id: uuid_v7(now),
                 started: Some(Instant::now()),
@@ -209,11 +211,13 @@ impl Engine {
     pub fn explain(&self, event: &HookEvent) -> (Vec<HookExplanation>, Vec<LoadProblem>) {
         let config = EffectiveConfig::load(self, event, false);
         let mut lines = Vec::new();
+        let readings = CommandReadings::default();
         for (n, manifest) in config.manifests.iter().enumerate() {
             for selected in manifest.all_hooks() {
                 let mut verdict = manifest.judge(&selected, event, &config.rules);
                 let hook = &selected.hook;
-                let condition = guard::condition_holds(hook, &selected.root, event, &self.dirs);
+                let condition =
+                    guard::condition_holds(hook, &selected.root, event, &self.dirs, &readings);
                 if verdict == HookVerdict::Runs && condition == Ok(false) {
                     verdict = HookVerdict::OtherCall;
                 }
@@ -245,13 +249,14 @@ impl Engine {
     pub fn judge_guards(&self, event: &HookEvent) -> (Vec<GuardReport>, Vec<LoadProblem>) {
         let config = EffectiveConfig::load(self, event, false);
         let mut reports = Vec::new();
+        let readings = CommandReadings::default();
         for (n, manifest) in config.manifests.iter().enumerate() {
             if config.has_copy(n) {
                 continue;
             }
             for selected in manifest.hooks_for(event) {
                 let verdict = manifest.may_run(&selected, &config.rules);
-                let report = guard::report(&selected, event, &self.dirs);
+                let report = guard::report(&selected, event, &self.dirs, &readings);
                 reports.extend(report.map(|report| match verdict {
                     HookVerdict::Runs => report,
                     verdict => GuardReport {
@@ -512,6 +517,8 @@ struct EventRun<'a> {
     event: Cow<'a, HookEvent>,
     /// Built when the first hook or consumer needs them.
     envelopes: Option<Vec<Envelope>>,
+    /// Commands that guards and conditions have read.
+    readings: CommandReadings,
     outcome: EventOutcome,
     fail_closed: bool,
     /// As the agent sent it.
@@ -833,7 +840,8 @@ impl EventRun<'_> {
     /// Runs a hook unless its `if` does not hold.
     fn run_if_it_applies(&mut self, selected: &SelectedHook<'_>, files: &CheckedFiles) {
         let (hook, root) = (&selected.hook, &selected.root);
-        match guard::condition_holds(hook, root, &self.event, &self.engine.dirs) {
+        let dirs = &self.engine.dirs;
+        match guard::condition_holds(hook, root, &self.event, dirs, &self.readings) {
             Ok(true) => self.run_hook(selected, files),
             Ok(false) => {}
             Err(why) => {
@@ -895,6 +903,7 @@ impl EventRun<'_> {
             fail_closed: self.fail_closed && can_prevent(&self.event),
             owns_process: self.options.owns_process,
             envelopes,
+            readings: &self.readings,
             files,
         };
         let HandlerRun {

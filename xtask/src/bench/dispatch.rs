@@ -11,7 +11,7 @@ use super::measure::{Case, measure, report};
 
 const PAYLOAD: &str = r#"{"session_id":"bench","transcript_path":"/tmp/t.jsonl","cwd":"@CWD@","permission_mode":"default","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi","description":"say hi"},"tool_use_id":"toolu_01"}"#;
 
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
+pub(super) fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
     let folder = path.parent().unwrap_or(path);
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(path, text))
@@ -43,7 +43,7 @@ pub(super) struct Project {
 }
 
 impl Project {
-    fn new(folder: PathBuf) -> Self {
+    pub(super) fn new(folder: PathBuf) -> Self {
         let payload = PAYLOAD.replace("@CWD@", &folder.display().to_string());
         Self {
             folder,
@@ -51,7 +51,7 @@ impl Project {
         }
     }
 
-    fn call<'a>(&'a self, setup: &'a Setup, name: &'a str) -> Case<'a> {
+    pub(super) fn call<'a>(&'a self, setup: &'a Setup, name: &'a str) -> Case<'a> {
         let command = || {
             let mut command = setup.command();
             command
@@ -82,7 +82,7 @@ pub(super) fn project(
     Ok(Project::new(folder))
 }
 
-fn trust(setup: &Setup, folder: &Path) -> Result<(), String> {
+pub(super) fn trust(setup: &Setup, folder: &Path) -> Result<(), String> {
     let trusted = setup
         .command()
         .current_dir(folder)
@@ -148,63 +148,7 @@ pub(super) fn run(setup: &Setup) -> Result<(), String> {
         println!("the bridge adds {extra:.2} to a matching hook  {verdict} 1.4");
     }
     report_peak_memory(setup)?;
-    report_guards(setup)?;
     report_growth(setup)
-}
-
-/// The most that built-in guards may add to a run without hooks, in runs of
-/// `/bin/true`: a preset, and a file of 200 rules.
-const PRESET_LIMIT: f64 = 0.3;
-const RULES_LIMIT: f64 = 2.0 * PRESET_LIMIT;
-
-/// Compares runs with built-in guards with one without hooks.
-fn report_guards(setup: &Setup) -> Result<(), String> {
-    let none = guard_project(setup, "no-guards", None)?;
-    let preset = guard_project(setup, "preset", Some(PRESET))?;
-    let mut rules = String::from("rules:\n");
-    for n in 0..200 {
-        let _ = writeln!(
-            rules,
-            "  - name: rule-{n}\n    when: {{ command: tool-{n} deploy }}\n    decision: deny\n    reason: not here"
-        );
-    }
-    let rules_path = setup.folder.join("rules/rules.yaml");
-    write(&rules_path, &rules, 0o644)?;
-    let manifest = "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: anyhook guard rules --file rules.yaml }\n";
-    let rules = guard_project(setup, "rules", Some(manifest))?;
-    let cases = [
-        Case::new("/bin/true", || Command::new("/bin/true")),
-        none.call(setup, "run without hooks"),
-        preset.call(setup, "run, standard preset"),
-        rules.call(setup, "run, 200 rules"),
-    ];
-    println!("\nbuilt-in guards");
-    let times = measure(&cases, 150)?;
-    report(&cases, &times, &[]);
-    if let [base, none, preset, rules] = times.as_slice() {
-        for (name, time, limit) in [
-            ("the standard preset", preset, PRESET_LIMIT),
-            ("200 rules", rules, RULES_LIMIT),
-        ] {
-            let extra = (time.best_ms - none.best_ms) / base.best_ms;
-            let verdict = if extra <= limit { "within" } else { "OVER" };
-            println!("{name} adds {extra:.2}  {verdict} {limit}");
-        }
-    }
-    Ok(())
-}
-
-const PRESET: &str = include_str!("../../../crates/anyhook-install/src/init/standard.yaml");
-
-/// A trusted project with this manifest.
-fn guard_project(setup: &Setup, name: &str, manifest: Option<&str>) -> Result<Project, String> {
-    let folder = setup.folder.join(name);
-    fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
-    if let Some(manifest) = manifest {
-        write(&folder.join(".anyhook/hooks.yaml"), manifest, 0o644)?;
-        trust(setup, &folder)?;
-    }
-    Ok(Project::new(folder))
 }
 
 /// What a year leaves behind: files of old sessions, and many trusted projects.

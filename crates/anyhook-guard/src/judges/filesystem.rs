@@ -326,9 +326,11 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
     let program = invocation.words.first();
     if let Some(program) = program.filter(|word| word.is_pattern) {
         let base = program.text.rsplit('/').next().unwrap_or_default();
+        // `*` alone is the start of a comment or of a branch, not of a program.
+        let has_letter = base.chars().any(|letter| letter != '*');
         if let Some(known) = DANGEROUS_PROGRAMS
             .iter()
-            .find(|known| glob_matches(base, known))
+            .find(|known| has_letter && glob_matches(base, known))
         {
             name = known;
         }
@@ -404,6 +406,12 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         | "perl" | "patch" => {
             let deletes_rest =
                 name == "rsync" && invocation.texts().any(|text| text.starts_with("--del"));
+            let from_nothing = invocation
+                .texts()
+                .any(|text| text == "/dev/null" || text == "if=/dev/null");
+            // Without `-f` a link never replaces anything.
+            let replaces = name == "ln" && invocation.has_option("f", &["--force"]);
+            let appends = name == "tee" && invocation.has_option("a", &["--append"]);
             for file in shell_files(invocation) {
                 if file.access != Access::Write {
                     continue;
@@ -427,15 +435,10 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
                             "this deletes what the source does not have, outside the project",
                         );
                     }
-                } else if name != "tee" || !invocation.has_option("a", &["--append"]) {
-                    let from_nothing = invocation
-                        .texts()
-                        .any(|text| text == "/dev/null" || text == "if=/dev/null");
-                    // Without `-f` a link never replaces anything.
-                    let replaces = name == "ln" && invocation.has_option("f", &["--force"]);
-                    if replaces || from_nothing || !matches!(name, "cp" | "install" | "ln") {
-                        overwrite(invocation, &file.word, places, found);
-                    }
+                } else if !appends
+                    && (replaces || from_nothing || !matches!(name, "cp" | "install" | "ln"))
+                {
+                    overwrite(invocation, &file.word, places, found);
                 }
             }
         }
@@ -506,7 +509,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
             found.deny("machine", shown(), "this ends every process of the user");
         }
-        _ if name == "mkfs"
+        _ if name == "mkfs" && program.is_none_or(|program| !program.is_pattern)
             || name.starts_with("mkfs.") && invocation.operands().next().is_some() =>
         {
             found.deny("device", shown(), "this formats a device");

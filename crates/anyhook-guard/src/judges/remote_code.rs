@@ -298,7 +298,9 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
             || has_script && invocation.via.iter().any(|via| via == "xargs");
     }
     match name {
-        "eval" | "source" | "." => true,
+        // PowerShell's takes its text from the pipe; a shell's only from its words.
+        "eval" => invocation.arguments().is_empty(),
+        "source" | "." => first == Some("/dev/stdin"),
         "xargs" => false,
         "parallel" => invocation.operands().next().is_none(),
         "vim" | "vi" | "ex" | "nvim" => invocation.has_word("/dev/stdin"),

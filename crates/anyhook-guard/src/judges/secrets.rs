@@ -565,9 +565,7 @@ fn judge_invocation(
     }
     let is_away = invocation.place == InvocationPlace::Container;
     for file in shell_files(invocation) {
-        if !matches!(file.access, Access::Read | Access::Search)
-            || is_exempt(invocation, &file.word.text)
-        {
+        if !matches!(file.access, Access::Read | Access::Search) {
             continue;
         }
         let path = match &file.path {
@@ -587,7 +585,7 @@ fn judge_invocation(
             "tar" | "zip" | "rsync" | "scp" | "cp" | "7z" | "bsdtar"
         );
         let is_folder = (file.access == Access::Search || packs) && is_secret_folder(&path);
-        if hits || is_folder {
+        if (hits || is_folder) && !is_exempt(invocation, &file.word.text) {
             if matches!(name, "source" | ".") {
                 // Loading it into the shell shows nothing; what follows may.
                 *sourced = true;
@@ -748,6 +746,7 @@ fn is_exempt(invocation: &Invocation, text: &str) -> bool {
                 "-out",
             ]) || texts.first() == Some(&"x509")
                 || texts.contains(&"-pubout")
+                || texts.contains(&"-noout") && !texts.contains(&"-text")
         }
         "git" => {
             texts.first() == Some(&"log")
@@ -825,7 +824,15 @@ fn is_filtered_dump(analysis: &ShellAnalysis, index: usize) -> bool {
         return false;
     };
     let name = pattern.text.trim_matches(['^', '=', '$', '_', '.', '*']);
-    let is_harmless = HARMLESS_VARIABLES.contains(&name)
+    // `^NAME=` matches one variable only.
+    let is_whole_name = pattern.text.starts_with('^')
+        && pattern.text.contains('=')
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_')
+        && !is_secret_variable(name);
+    let is_harmless = is_whole_name
+        || HARMLESS_VARIABLES.contains(&name)
         || ["_HOME", "_PATH", "PATH", "_VERSION", "_ENV"]
             .iter()
             .any(|end| name.ends_with(end) && !is_secret_variable(name));
@@ -852,7 +859,7 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
             }
             Some(_) => {}
         },
-        "export" | "declare" | "typeset" | "local" | "readonly" => {
+        "export" | "declare" | "typeset" | "readonly" => {
             let prints = invocation.has_option("p", &[]) && operands.next().is_none();
             let is_bare = texts.is_empty()
                 || invocation.name != "export"

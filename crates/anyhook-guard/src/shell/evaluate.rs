@@ -20,6 +20,10 @@ use crate::paths::normalize;
 /// plain words costs about a quarter of it.
 const MAX_WORK: usize = 60_000;
 
+/// Words and redirects of one program. The guards compare words with each other, so
+/// that more would cost the square of their number.
+const MAX_WORDS: usize = 2048;
+
 /// Programs of one command; those of a longer list are not judged one by one.
 const MAX_INVOCATIONS: usize = 1000;
 
@@ -112,7 +116,7 @@ impl Evaluator<'_> {
         self.is_incomplete |= self.work > MAX_WORK;
     }
 
-    fn is_exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.work > MAX_WORK
     }
 
@@ -337,9 +341,12 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn emit(&mut self, mut invocation: Invocation) {
+        self.limit(&mut invocation.words);
+        self.limit(&mut invocation.redirects);
         self.follow_mounts(&mut invocation);
         self.note_link(&invocation);
-        self.spend(1 + invocation.words.len());
+        let words = invocation.words.len();
+        self.spend(1 + words + words * words / 1024);
         if self.invocations.len() >= MAX_INVOCATIONS {
             self.is_incomplete = true;
             self.work = MAX_WORK + 1;
@@ -473,7 +480,8 @@ impl Evaluator<'_> {
                     .map(|value| (assignment.name.clone(), value)),
             );
         }
-        let (redirects, text) = self.expand_redirects(&command.redirects, scope);
+        let (mut redirects, text) = self.expand_redirects(&command.redirects, scope);
+        self.limit(&mut redirects);
         let mut input = input.clone();
         if let Some(text) = text {
             input.text = Some(text.into());
@@ -509,14 +517,23 @@ impl Evaluator<'_> {
         self.start(words, started, scope, &input);
     }
 
+    /// Leaves out what no guard will look at.
+    fn limit<T>(&mut self, items: &mut Vec<T>) {
+        if items.len() > MAX_WORDS {
+            self.is_incomplete = true;
+            items.truncate(MAX_WORDS);
+        }
+    }
+
     /// Runs a builtin or function, opens a wrapper, or notes the program.
     pub(super) fn start(
         &mut self,
-        words: Vec<ResolvedWord>,
+        mut words: Vec<ResolvedWord>,
         mut started: Invocation,
         scope: &mut Scope,
         input: &StageInput,
     ) {
+        self.limit(&mut words);
         self.spend(words.len() + 1);
         let Some(program) = words.first() else {
             return;

@@ -11,6 +11,9 @@ const MAX_WORD_BYTES: usize = 64 << 10;
 /// Parts of a word with braces.
 const MAX_BRACE_ATOMS: usize = 1024;
 
+/// Parts of a word; each may make all before it longer.
+const MAX_ATOMS: usize = 2048;
+
 /// Words that one word may become.
 const MAX_EXPANSIONS: usize = 64;
 
@@ -85,6 +88,10 @@ impl Evaluator<'_> {
         splits: bool,
     ) -> Vec<ResolvedWord> {
         self.spend(atoms.len() + 1);
+        if atoms.len() > MAX_ATOMS {
+            self.is_incomplete = true;
+            return vec![ResolvedWord::unknown()];
+        }
         // Each alternative is a list of words, the last of which still grows.
         let mut alternatives: Vec<Vec<ResolvedWord>> = vec![vec![ResolvedWord::default()]];
         let mut has_content = false;

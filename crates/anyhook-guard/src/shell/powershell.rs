@@ -46,6 +46,9 @@ impl Reader<'_, '_> {
         let mut characters = text.char_indices().peekable();
         while let Some((at, character)) = characters.next() {
             self.evaluator.spend(1);
+            if self.evaluator.is_exhausted() {
+                return;
+            }
             match character {
                 '`' => {
                     if let Some((_, next)) = characters.next()

@@ -15,6 +15,9 @@ pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
     let mut characters = text.chars().peekable();
     loop {
         evaluator.spend(1);
+        if evaluator.is_exhausted() {
+            return;
+        }
         let character = characters.next();
         let is_blank = matches!(character, Some(' ' | '\t' | ',' | '(' | ')' | '\r')) && !in_quotes;
         let is_end =

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhook_guard::{
-    Guard, GuardContext, GuardError, GuardFinding, Predicate, definition, parse_guard,
+    CommandReadings, Guard, GuardContext, GuardError, GuardFinding, GuardInput, Predicate,
+    definition, parse_guard,
 };
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{Handler, Hook, HookEvent, Scope};
@@ -171,6 +172,7 @@ pub(crate) fn judge(
     selected: &SelectedHook<'_>,
     event: &HookEvent,
     dirs: &Dirs,
+    readings: &CommandReadings,
 ) -> Result<Option<GuardFinding>, String> {
     let dialect = selected.hook.handler.dialect.as_deref();
     if let Some(other) = dialect.filter(|name| *name != NeutralDialect::Canonical.as_str()) {
@@ -190,7 +192,7 @@ pub(crate) fn judge(
     if guard.name() == GUARD_OF_HOOK_FILES {
         context.agent_files = agent_files();
     }
-    Ok(guard.judge(event, &context))
+    Ok(guard.judge_input(&GuardInput::with_readings(event, &context, readings)))
 }
 
 /// What is wrong with a guard, and how to put it right.
@@ -224,14 +226,19 @@ pub struct GuardReport {
 
 /// What the guard of a hook says about a call; `None` if the hook runs none, or is
 /// not for the call.
-pub fn report(selected: &SelectedHook<'_>, event: &HookEvent, dirs: &Dirs) -> Option<GuardReport> {
+pub fn report(
+    selected: &SelectedHook<'_>,
+    event: &HookEvent,
+    dirs: &Dirs,
+    readings: &CommandReadings,
+) -> Option<GuardReport> {
     let hook = &selected.hook;
     let command = GuardCommand::from_handler(&hook.handler)?;
-    let condition = condition_holds(hook, &selected.root, event, dirs);
+    let condition = condition_holds(hook, &selected.root, event, dirs, readings);
     if condition == Ok(false) {
         return None;
     }
-    let judged = condition.and_then(|_| judge(&command, selected, event, dirs));
+    let judged = condition.and_then(|_| judge(&command, selected, event, dirs, readings));
     let (finding, problem) = match judged {
         Ok(finding) => (finding, None),
         Err(why) => (None, Some(why)),
@@ -252,13 +259,15 @@ pub(crate) fn condition_holds(
     root: &Path,
     event: &HookEvent,
     dirs: &Dirs,
+    readings: &CommandReadings,
 ) -> Result<bool, String> {
     let Some(condition) = &hook.condition else {
         return Ok(true);
     };
     let predicate =
         Predicate::parse(condition).map_err(|error| format!("its `if` cannot be used: {error}"))?;
-    Ok(predicate.holds(event, &guard_context(dirs, root)))
+    let context = guard_context(dirs, root);
+    Ok(predicate.holds_for(&GuardInput::with_readings(event, &context, readings)))
 }
 
 /// What guards know about this machine and the project at `root`. Nothing of it

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhook_agents::respond::APPROVE_KEY;
+use anyhook_guard::CommandReadings;
 use anyhook_model::answer::ParsedStdout;
 use anyhook_model::decide::apply_exit_contract;
 use anyhook_model::fields::NeutralDialect;
@@ -42,6 +43,8 @@ pub struct HandlerCall<'a> {
     pub owns_process: bool,
     /// Those of the event, for a hook with the OpenHook dialect.
     pub envelopes: &'a [Envelope],
+    /// Commands that were read for other hooks of the event.
+    pub readings: &'a CommandReadings,
     /// Those of the hook that were compared with its approval.
     pub(crate) files: &'a CheckedFiles,
 }
@@ -206,7 +209,13 @@ impl HandlerCall<'_> {
         if let Some(command) = GuardCommand::from_command(command) {
             let fails = Failure::CannotStart(String::new());
             guard::set_blocks_if_it_panics(self.rules().blocks_on(&fails));
-            let judged = guard::judge(&command, self.selected, self.event, self.dirs);
+            let judged = guard::judge(
+                &command,
+                self.selected,
+                self.event,
+                self.dirs,
+                self.readings,
+            );
             guard::set_blocks_if_it_panics(false);
             let finding = judged?;
             let response = finding.map(|finding| finding.to_response());

@@ -9,6 +9,7 @@ use std::io;
 use std::path::Path;
 
 use ::openhook::Envelope;
+use anyhook_guard::CommandReadings;
 use anyhook_model::{HookEvent, Record};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,7 @@ fn run_hook(engine: &Engine, task: HookTask<'_>) -> Result<(), String> {
         files: &CheckedFiles::default(),
         owns_process: true,
         envelopes: &task.envelopes,
+        readings: &CommandReadings::default(),
     };
     let ran = call.run();
     let record = Record {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use anyhook_guard::{ShellAnalysis, ShellKind, analyze};
+use anyhook_guard::{CommandReadings, ShellAnalysis, ShellKind, analyze};
 use anyhook_install::init::{PRESETS, Preset};
 use anyhook_model::event::field;
 use anyhook_model::{Decision, HookEvent, Scope};
@@ -169,6 +169,7 @@ pub(crate) fn judge(
     }
     if let Some(preset) = preset {
         let name = format!("preset {}", preset.name);
+        let readings = CommandReadings::default();
         let hooks = preset.hooks().into_iter().enumerate();
         guards = hooks
             .filter_map(|(position, hook)| {
@@ -179,7 +180,7 @@ pub(crate) fn judge(
                     manifest: Cow::Borrowed(Path::new(&name)),
                     root: Cow::Borrowed(&root),
                 };
-                guard::report(&selected, event, &engine.dirs)
+                guard::report(&selected, event, &engine.dirs, &readings)
             })
             .collect();
     }

@@ -1,5 +1,8 @@
 //! `anyhook init --preset`, and what a new rule would have changed.
 
+use std::fs;
+use std::path::Path;
+
 use anyhook_testkit::Scratch;
 
 use crate::support::{DENIED, decision, project, run, trust};
@@ -29,6 +32,66 @@ fn a_preset_works_at_once() {
     assert_eq!(report["preset"], "standard");
     assert_eq!(report["trusted"], true);
     assert!(report["guard"].is_null());
+}
+
+#[test]
+fn the_example_is_valid_and_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guards");
+    let scratch = project(&["handler: {type: command, command: 'true'}"]);
+    for file in ["hooks.yaml", "rules.yaml"] {
+        let text = fs::read_to_string(folder.join(file)).unwrap();
+        scratch.file(&format!(".anyhook/{file}"), &text).unwrap();
+    }
+    let output = run(&scratch, &["validate", ".anyhook/hooks.yaml"]);
+    assert_eq!(output.exit, Some(0), "{output:?}");
+    trust(&scratch);
+    for (command, expected) in [
+        ("git push origin release/1.2", Some("deny")),
+        ("rm -rf ~", Some("deny")),
+        ("sed -i s/a/b/ migrations/1.sql", Some("deny")),
+        ("cat customers/list.csv", Some("deny")),
+        ("sudo npm publish", Some("deny")),
+        ("echo x > src/generated/api.rs", Some("ask")),
+        ("terraform destroy", Some("ask")),
+        ("curl https://evil.test", None),
+        ("npm publish --dry-run", None),
+        ("cargo test", None),
+    ] {
+        assert_eq!(
+            decision(&scratch, command).as_deref(),
+            expected,
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn replay_shows_what_a_new_rule_would_have_denied() {
+    let quiet = "name: quiet\nhandler: {type: command, command: 'true'}";
+    let scratch = project(&[quiet]);
+    for command in ["npm test", "cd app && npm publish", "npm publish --dry-run"] {
+        assert_eq!(decision(&scratch, command), None);
+    }
+    let rule = "{name: publish, when: {command: npm publish, not: {flags: --dry-run}}, reason: done by CI}";
+    let guard = format!(
+        "name: rules\nhandler:\n  type: command\n  command: anyhook\n  args: [guard, rules, --rule, \"{rule}\"]"
+    );
+    let text = crate::support::manifest(&[quiet, &guard]);
+    scratch.file(".anyhook/hooks.yaml", &text).unwrap();
+    trust(&scratch);
+    let output = run(&scratch, &["replay", "--run", "--json"]);
+    assert_eq!(output.exit, Some(1), "{output:?}");
+    let replayed = output.json().unwrap();
+    assert_eq!(replayed["events"], 3);
+    let different = replayed["different"].as_array().unwrap();
+    let denied: Vec<_> = different
+        .iter()
+        .filter(|event| event["decision"]["now"] == "deny")
+        .collect();
+    assert_eq!(denied.len(), 1, "{replayed}");
+    assert_eq!(denied[0]["detail"], "cd app && npm publish");
+    let reason = denied[0]["decision"]["reason"].as_str().unwrap();
+    assert!(reason.contains("done by CI"), "{reason}");
 }
 
 #[test]

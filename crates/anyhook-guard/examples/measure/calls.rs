@@ -1,32 +1,11 @@
-//! Measures the guards: `cargo run --release -p anyhook-guard --example measure -- COMMAND`.
-//!
-//! `calls FILE…` prints recall and false answers on labelled calls (the format of
-//! `corpus/`), with every wrong row.
-
-#![allow(
-    dead_code,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "a tool for people who work on the guards"
-)]
+//! Recall and false answers on labelled calls.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-#[path = "../tests/support/labelled.rs"]
-mod labelled;
-
 use anyhook_guard::GuardInput;
-use labelled::LabelledCall;
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((command, files)) if command == "calls" => measure_calls(files),
-        _ => println!("usage: measure calls FILE…"),
-    }
-}
+use crate::labelled::{self, LabelledCall};
 
 #[derive(Default)]
 struct Count {
@@ -37,7 +16,7 @@ struct Count {
     wrong: usize,
 }
 
-fn measure_calls(files: &[String]) {
+pub(crate) fn measure(files: &[String]) {
     let context = labelled::context();
     let mut counts: BTreeMap<(bool, String), Count> = BTreeMap::new();
     for file in files {
