@@ -19,6 +19,9 @@ const NATIVE_ABSENT: &str = "native_absent";
 /// Key of `metadata`: the native input values that selected the tool's row.
 const NATIVE_WHEN: &str = "native_when";
 
+/// What guards decide about.
+pub const BEFORE_TOOL_EVENT: &str = "before_tool_execute";
+
 /// Most events have no more fields than this.
 const TYPICAL_FIELD_COUNT: usize = 14;
 
@@ -73,6 +76,18 @@ impl Adapter {
             .find(|event| event.native == name)
             .or_else(|| events().find(|event| event.payload_name.as_deref() == Some(name)))
             .or_else(|| events().find(|event| event.aliases.iter().any(|alias| alias == name)))
+    }
+
+    /// The agent's own event for an event of this agent. One with an unknown name
+    /// has that of the calls which it was [taken for](Self::decode).
+    pub(crate) fn event_spec(&self, event: &HookEvent) -> Option<&EventSpec> {
+        let named = self.event_by_native(&event.native_event);
+        named.or_else(|| {
+            let is_own_call = event.source == self.spec.id && event.event == BEFORE_TOOL_EVENT;
+            let for_tool = self.event_for(&event.event, event.tool_name());
+            let any = || self.written_events(&event.event).next();
+            for_tool.or_else(any).filter(|_| is_own_call)
+        })
     }
 
     /// The native event for a canonical one, for all tools or for this tool.
@@ -130,6 +145,32 @@ impl Adapter {
         Ok((name, None))
     }
 
+    /// The events before a tool call whose fields the payload of an unknown event
+    /// has: what it announces must not pass the guards because of its name. An
+    /// event for all tools is enough; those for single tools do not say which one
+    /// this is. Empty where the name says that the call is over: the fields do not,
+    /// because some agents send an empty result with every call.
+    fn events_of_same_call(&self, payload: &Value, name: &str) -> Vec<&EventSpec> {
+        let name = name.to_ascii_lowercase();
+        if name.starts_with("post") || name.starts_with("after") || name.ends_with("after") {
+            return Vec::new();
+        }
+        let is_of_call = |row: &&PayloadRow| {
+            let to = row.to.as_ref();
+            to == field::TOOL_NAME || to.starts_with(field::TOOL_INPUT) || to.starts_with("mcp.")
+        };
+        let is_alike = |event: &&EventSpec| {
+            let mut rows = event.rows.iter().filter(is_of_call);
+            event.is.as_deref() == Some(BEFORE_TOOL_EVENT)
+                && rows.any(|row| pointer::get(payload, &row.at).is_some_and(|it| !it.is_null()))
+        };
+        let mut alike: Vec<&EventSpec> = self.spec.events.iter().filter(is_alike).collect();
+        if let Some(general) = alike.iter().find(|event| event.tools.is_empty()) {
+            alike = vec![*general];
+        }
+        alike
+    }
+
     /// The rows of an event: its own, then its common set.
     pub(crate) fn rows<'a>(
         &'a self,
@@ -169,14 +210,21 @@ impl Adapter {
         let (name, renamed) = self.event_name(payload, hint)?;
         let spec = self.event_by_native(&name);
         let native = spec.map_or(name.as_str(), |spec| &spec.native);
-        let canonical = spec.and_then(|spec| spec.is.as_deref()).unwrap_or(native);
+        let alike = match spec {
+            Some(_) => Vec::new(),
+            None => self.events_of_same_call(payload, &name),
+        };
+        let known_as = spec.or(alike.first().copied());
+        let canonical = known_as.and_then(|spec| spec.is.as_deref());
+        let canonical = canonical.unwrap_or(native);
         let mut event = HookEvent {
             event: canonical.to_owned(),
             source: self.spec.id.to_string(),
             native_event: native.to_owned(),
             ..HookEvent::default()
         };
-        let rows: Vec<&PayloadRow> = self.rows(spec).collect();
+        let others = alike.iter().skip(1).flat_map(|event| &event.rows);
+        let rows: Vec<&PayloadRow> = others.chain(self.rows(known_as)).collect();
         let mut decoded = DecodedRows::new(&rows, payload);
         if let Some(at) = &self.spec.payload.event_at {
             let expected = spec.map(|spec| spec.payload_name.as_deref().unwrap_or(&spec.native));
@@ -226,6 +274,12 @@ impl Adapter {
         likeness::complete_named_call(&mut event, has_own_name);
         let known = spec.is_some() && renamed.is_none();
         let mut notices: Vec<String> = renamed.into_iter().collect();
+        if !alike.is_empty() {
+            let agent = &self.spec.name;
+            notices.push(format!(
+                "{agent} calls an event `{native}`, which is unknown; it announces a tool call, so the hooks for tools are asked"
+            ));
+        }
         if has_unreadable_tool(&event) {
             let agent = &self.spec.name;
             notices.push(format!(

@@ -389,9 +389,10 @@ impl Adapter {
         response: &HookResponse,
         options: RenderOptions,
     ) -> RenderedAnswer {
-        let spec = self.event_by_native(&event.native_event);
+        let spec = self.event_spec(event);
         let silent = AnswerProfile::default();
-        let answered_event = spec.map_or(event.native_event.as_str(), |spec| &spec.native);
+        let known = self.event_by_native(&event.native_event);
+        let answered_event = known.map_or(event.native_event.as_str(), |spec| &spec.native);
         let mut draft = Draft {
             adapter: self,
             native_event: &event.native_event,
@@ -510,7 +511,7 @@ impl Adapter {
         }
         let payload = self.encode(event, None).map(|encoded| encoded.payload);
         let mut whole = self
-            .rows(self.event_by_native(native_event))
+            .rows(self.event_spec(event))
             .filter(|row| row.to == "tool_input")
             .find_map(|row| object_at(payload.as_ref()?, &row.at))
             .unwrap_or(&before)

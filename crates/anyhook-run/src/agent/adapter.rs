@@ -2,6 +2,7 @@
 //! their answers, and detects which of them calls.
 
 use anyhook_agents::Adapter;
+use anyhook_agents::payload::BEFORE_TOOL_EVENT;
 use anyhook_agents::respond::RenderOptions;
 use anyhook_model::event::NATIVE;
 use anyhook_model::lenient_json;
@@ -10,9 +11,6 @@ use anyhook_util::env;
 use serde_json::Value;
 
 use crate::agent::{self, Agent, DecodedCall, RenderedAnswer, SuspectedEvent, shared_config};
-
-/// The most important event to deny.
-const BEFORE_TOOL_EVENT: &str = "before_tool_execute";
 
 /// How far up [`started_headless`] looks.
 #[cfg(target_os = "linux")]

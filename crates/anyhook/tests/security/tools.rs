@@ -431,6 +431,69 @@ fn what_cannot_be_read_is_told_once_and_recorded() {
     }
 }
 
+/// A new version of a client that calls its event otherwise, where no `--event` says
+/// what it is: every guard that would have seen the call sees it, and a deny is one.
+#[test]
+fn a_call_at_an_event_of_an_unknown_name_is_seen_by_the_guards() {
+    const HOOK_FOR_UNKNOWN: &str = r#"{"spec": "hooks/1.0", "hooks": [
+        {"name": "own", "event": "SomethingNew", "handler": {"type": "command", "command": ": > own"}},
+        {"name": "guard", "event": "before_tool_execute", "blocking": true,
+         "handler": {"type": "command", "command": "echo guarded >&2; exit 2"}}]}"#;
+    let mut cells = 0;
+    let mut missed = Vec::new();
+    for slug in anyhook_agents::slugs() {
+        let adapter = anyhook_agents::get(slug).unwrap();
+        let Some(at) = adapter.spec.payload.event_at.as_deref() else {
+            continue;
+        };
+        let scratch = project_with(HOOK_FOR_UNKNOWN);
+        for event in before_tool_events(adapter).filter(|event| !event.read_only) {
+            let mut payload = sample(&scratch, adapter, event);
+            let known = run(&scratch, slug, None, &payload);
+            if payload.pointer(at).is_none() {
+                continue;
+            }
+            *payload.pointer_mut(at).unwrap() = json!("SomethingNew");
+            cells += 1;
+            let output = run(&scratch, slug, None, &payload);
+            let is_deny = |output: &ProcessOutput| {
+                let text = format!("{}{}", output.stdout, output.stderr);
+                (text.contains("guarded"), output.exit)
+            };
+            if is_deny(&output) != is_deny(&known) || !is_deny(&output).0 {
+                missed.push(format!("{slug} {}: {output:?}", event.native));
+            }
+            // A hook for the event by that very name runs too.
+            let own = scratch.project().join("own");
+            if std::fs::remove_file(own).is_err() {
+                missed.push(format!("{slug} {}: its own hook", event.native));
+            }
+        }
+    }
+    assert!(
+        missed.is_empty(),
+        "{} of {cells}: {missed:#?}",
+        missed.len()
+    );
+    assert!(cells > 14, "{cells}");
+}
+
+#[test]
+fn what_is_not_a_call_stays_what_it_is_at_an_event_of_an_unknown_name() {
+    let scratch = project_with(GUARDS);
+    for extra in [
+        json!({"hook_event_name": "SomethingNew", "message": "x"}),
+        json!({"hook_event_name": "PostSomething", "tool_name": "Bash",
+               "tool_input": {"command": "rm -rf /"}}),
+    ] {
+        let mut payload = json!({"session_id": "s", "cwd": scratch.project()});
+        let fields = extra.as_object().unwrap().clone();
+        payload.as_object_mut().unwrap().extend(fields);
+        run(&scratch, "claude-code", None, &payload);
+        assert_eq!(seen(&scratch).len(), 0, "{payload}");
+    }
+}
+
 /// The real proxy between a client and a server that asks in odd ways.
 #[test]
 fn an_odd_approval_of_codex_is_declined_by_the_guard() {
