@@ -2,7 +2,7 @@
 //!
 //! `anyhook allow-once` adds an exception for a call that was denied; the next
 //! call that is the same takes it, and passes. An exception is for one call, of
-//! the same session or in the same folder, for [`LIFETIME`]. All exceptions are in
+//! the same session and in the same folder, for [`LIFETIME`]. All exceptions are in
 //! one file, which is locked while it is changed: of two equal calls at the same
 //! time exactly one passes.
 //!
@@ -100,9 +100,16 @@ impl CallException {
         now < self.expires && self.expires - now <= limit
     }
 
+    /// Whether a call comes from where the denied one came from. What only one of
+    /// them states says nothing, but one of the two must be the same.
     fn fits(&self, event: &HookEvent) -> bool {
-        let same = |own: &Option<String>, other: &Option<String>| own.is_some() && own == other;
-        same(&self.session, &event.session_id) || same(&self.cwd, &event.cwd)
+        let places = [(&self.session, &event.session_id), (&self.cwd, &event.cwd)];
+        let known = places.iter().filter_map(|(own, other)| {
+            let (own, other) = (own.as_ref()?, other.as_ref()?);
+            Some(own == other)
+        });
+        let known: Vec<bool> = known.collect();
+        !known.is_empty() && known.iter().all(|is_same| *is_same)
     }
 }
 

@@ -92,7 +92,7 @@ type Change = fn(&mut Value, Value);
 
 /// Changes of the call, the session and the folder: what passes by the exception.
 #[test]
-fn an_exception_is_for_one_call_in_its_session_or_folder() {
+fn an_exception_is_for_one_call_in_its_session_and_folder() {
     let elsewhere = |scratch: &Scratch| {
         let other = scratch.root().join("other");
         fs::create_dir_all(other.join(".git")).unwrap();
@@ -106,10 +106,18 @@ fn an_exception_is_for_one_call_in_its_session_or_folder() {
         assert_eq!(trusted.exit, Some(0), "{trusted:?}");
         json!(other)
     };
-    let changes: [(&str, Change, bool); 6] = [
+    let changes: [(&str, Change, bool); 7] = [
         ("nothing", |_, _| {}, true),
-        ("session", |call, _| call["session_id"] = json!("t"), true),
-        ("folder", |call, other| call["cwd"] = other, true),
+        ("session", |call, _| call["session_id"] = json!("t"), false),
+        ("folder", |call, other| call["cwd"] = other, false),
+        (
+            // A client that does not name the session: the folder is the same.
+            "no session",
+            |call, _| {
+                call.as_object_mut().unwrap().remove("session_id");
+            },
+            true,
+        ),
         (
             "session and folder",
             |call, other| {
