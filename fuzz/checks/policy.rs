@@ -6,11 +6,8 @@ use anyhook_run::config::policy::Rulebook;
 
 pub(crate) fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    for (name, format) in [
-        ("/m/policy.json", Format::Json),
-        ("/m/policy.jsonc", Format::Jsonc),
-        ("/m/policy.yaml", Format::Yaml),
-    ] {
+    for name in ["/m/policy.json", "/m/policy.jsonc", "/m/policy.yaml"] {
+        let format = Format::from_path(name).expect("a known ending");
         let vocabulary = Vocabulary::default();
         let (policy, _) = parse::policy(&text, format, Scope::Managed, &vocabulary);
         let expected = policy.is_none_or(|policy| policy.fail_closed);
