@@ -674,8 +674,9 @@ impl EventRun<'_> {
             // A project's file that was never trusted cannot have been a guard.
             let past = match problem.scope {
                 Scope::Project if !self.engine.trust_all => {
-                    let trust = &self.engine.trust;
-                    trust.past_consent(&problem.path, &Inspected::default())
+                    let (trust, inspected) = (&self.engine.trust, Inspected::default());
+                    let past = trust.past_consent(&problem.path, &inspected);
+                    past.or_else(|| trust.has_no_records(&inspected).then(Vec::new))
                 }
                 _ => Some(Vec::new()),
             };
@@ -693,9 +694,12 @@ impl EventRun<'_> {
             return;
         };
         let path = manifest.source.path.display();
-        let advice = match manifest.source.scope {
-            Scope::Project => "; read it, then run `anyhook trust`",
-            Scope::User | Scope::Managed => "",
+        let advice = match (manifest.source.scope, why) {
+            (Scope::Project, Distrust::NoRecords) if self.fail_closed => {
+                "; calls are blocked, because there is no record of any approval: read it, then run `anyhook trust`, or `anyhook untrust` if you have approved nothing"
+            }
+            (Scope::Project, _) => "; read it, then run `anyhook trust`",
+            (Scope::User | Scope::Managed, _) => "",
         };
         let notice = format!("the hooks of `{path}` do not run: {why}{advice}");
         let is_guard = match why {

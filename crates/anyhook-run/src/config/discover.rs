@@ -46,6 +46,15 @@ pub const PROJECT_FOLDER: &str = ".anyhook";
 /// A larger manifest, policy or settings file is an error.
 const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
 
+/// What nobody has approved is read only up to this size, and parsed only as far
+/// as all such files of an event are not larger together: a repository that
+/// nobody has approved must not make every call slow.
+pub(crate) const MAX_UNAPPROVED_BYTES: u64 = 32 * 1024;
+
+/// Of more folders with hooks in each other, the inner ones are read only if their
+/// hooks are approved.
+const MAX_UNAPPROVED_PROJECTS: usize = 16;
+
 /// Of a folder with more entries each name is tried instead.
 const MAX_LISTED_ENTRIES: usize = 512;
 
@@ -291,9 +300,35 @@ pub struct LoadProblem {
     pub message: String,
 }
 
+/// What is known about approvals during a search.
+#[derive(Clone, Copy)]
+pub(crate) enum Approvals<'a> {
+    /// For a command, which shows what is there, approved or not.
+    Ignored,
+    Known {
+        /// Whether a manifest was ever approved, here or in another tree of the
+        /// repository.
+        manifest: &'a dyn Fn(&Path) -> bool,
+        /// Whether one was approved in a project's folder, which is cheaper to know.
+        project: &'a dyn Fn(&Path) -> bool,
+    },
+}
+
+impl Approvals<'_> {
+    /// Whether one of the manifests in a folder with these entries was approved.
+    fn include(self, folder: &Path, listing: &[OsString]) -> bool {
+        match self {
+            Self::Ignored => false,
+            Self::Known { manifest, .. } => {
+                listed_paths(folder, listing, &MANIFEST_NAMES).any(|path| manifest(&path))
+            }
+        }
+    }
+}
+
 /// Searches from a folder up to the root of its repository.
 pub fn discover(dirs: &Dirs, cwd: &Path) -> FoundConfig {
-    discover_at(dirs, &EventFolders::from_folder(cwd), &|_| false)
+    discover_at(dirs, &EventFolders::from_folder(cwd), Approvals::Ignored)
 }
 
 /// Searches from every folder of an event. Above the root of a repository only
@@ -302,7 +337,7 @@ pub fn discover(dirs: &Dirs, cwd: &Path) -> FoundConfig {
 pub(crate) fn discover_at(
     dirs: &Dirs,
     start: &EventFolders,
-    has_consent: &dyn Fn(&Path) -> bool,
+    approvals: Approvals<'_>,
 ) -> FoundConfig {
     let home = dirs.home.as_deref();
     let mut found = FoundConfig::default();
@@ -320,7 +355,12 @@ pub(crate) fn discover_at(
         found.start_folders.push(canonical);
     }
     let event_root = found.root.clone();
-    found.read_folder(Scope::Managed, &dirs.managed, &event_root);
+    found.read_folder(
+        Scope::Managed,
+        &dirs.managed,
+        &event_root,
+        Approvals::Ignored,
+    );
     if is_in_project && dirs.is_config_in(&event_root) {
         found.inspected_paths.push(dirs.config.clone());
         if dirs.config.exists() {
@@ -331,18 +371,10 @@ pub(crate) fn discover_at(
             });
         }
     } else {
-        found.read_folder(Scope::User, &dirs.config, &event_root);
+        found.read_folder(Scope::User, &dirs.config, &event_root, Approvals::Ignored);
     }
-    projects.sort_by_key(|project| project.root.components().count());
-    for project in &projects {
-        let folder = project.root.join(PROJECT_FOLDER);
-        found.inspected_paths.push(folder.clone());
-        if !project.is_above_repository
-            || manifest_in(&folder).is_some_and(|path| has_consent(&path))
-        {
-            found.read_folder(Scope::Project, &folder, &project.root);
-        }
-    }
+    projects.sort_by_key(|project| project.root.as_os_str().len());
+    found.read_projects(&projects, approvals);
     found
 }
 
@@ -401,7 +433,10 @@ impl FoundConfig {
             if folder.join(PROJECT_FOLDER).is_dir() {
                 nearest = nearest.or(Some(folder));
                 let is_above_repository = repository.is_some();
-                match projects.iter_mut().find(|known| known.root == folder) {
+                // By bytes: comparing the parts of a thousand nested folders takes seconds.
+                let is_same =
+                    |known: &&mut ProjectFolder| known.root.as_os_str() == folder.as_os_str();
+                match projects.iter_mut().find(is_same) {
                     Some(known) => known.is_above_repository &= is_above_repository,
                     None => projects.push(ProjectFolder {
                         root: folder.to_owned(),
@@ -417,7 +452,7 @@ impl FoundConfig {
                     self.linked_trees.push(folder.to_owned());
                 }
             }
-            if Some(folder) == home {
+            if home.is_some_and(|home| home.as_os_str() == folder.as_os_str()) {
                 break;
             }
         }
@@ -432,11 +467,45 @@ impl FoundConfig {
     /// The managed config in this folder.
     pub(crate) fn managed(folder: &Path) -> Self {
         let mut found = Self::default();
-        found.read_folder(Scope::Managed, folder, Path::new(""));
+        found.read_folder(Scope::Managed, folder, Path::new(""), Approvals::Ignored);
         found
     }
 
-    fn read_folder(&mut self, scope: Scope, folder: &Path, root: &Path) {
+    /// Reads the outermost projects and, of many, only the approved ones among the
+    /// others.
+    fn read_projects(&mut self, projects: &[ProjectFolder], approvals: Approvals<'_>) {
+        let (mut count, mut skipped) = (0, None);
+        for project in projects {
+            let folder = project.root.join(PROJECT_FOLDER);
+            self.inspected_paths.push(folder.clone());
+            let is_wanted = match approvals {
+                _ if project.is_above_repository => {
+                    let listing = list_folder(&folder).unwrap_or_default();
+                    approvals.include(&folder, &listing)
+                }
+                Approvals::Known {
+                    project: is_approved,
+                    ..
+                } if count >= MAX_UNAPPROVED_PROJECTS => is_approved(&project.root),
+                _ => true,
+            };
+            if is_wanted {
+                count += 1;
+                self.read_folder(Scope::Project, &folder, &project.root, approvals);
+            } else if !project.is_above_repository {
+                skipped = Some(folder);
+            }
+        }
+        self.problems.extend(skipped.map(|path| LoadProblem {
+            scope: Scope::Project,
+            path,
+            message: format!(
+                "more than {MAX_UNAPPROVED_PROJECTS} folders around this one have hooks, and those of the inner ones are not trusted"
+            ),
+        }));
+    }
+
+    fn read_folder(&mut self, scope: Scope, folder: &Path, root: &Path, approvals: Approvals<'_>) {
         let listing = match list_folder(folder) {
             Ok(listing) => listing,
             Err(error) => {
@@ -452,7 +521,12 @@ impl FoundConfig {
         ] {
             let listed = listed_paths(folder, &listing, &names);
             self.inspected_paths.extend(listed);
-            match read_listed(scope, folder, &listing, &names) {
+            let is_limited = |size: u64| {
+                size > MAX_UNAPPROVED_BYTES
+                    && !matches!(approvals, Approvals::Ignored)
+                    && !approvals.include(folder, &listing)
+            };
+            match read_listed(scope, folder, &listing, &names, is_limited) {
                 Ok(file) => files.extend(file.map(|(path, text, owner)| ConfigSource {
                     scope,
                     path,
@@ -487,7 +561,7 @@ impl LoadProblem {
 pub(super) fn read_settings(folder: &Path) -> Result<Option<(PathBuf, String)>, LoadProblem> {
     let listing = list_folder(folder);
     let listing = listing.map_err(|error| LoadProblem::unreadable(Scope::User, folder, &error))?;
-    let file = read_listed(Scope::User, folder, &listing, &SETTINGS_NAMES)?;
+    let file = read_listed(Scope::User, folder, &listing, &SETTINGS_NAMES, |_| false)?;
     Ok(file.map(|(path, text, _)| (path, text)))
 }
 
@@ -528,14 +602,31 @@ fn listed_paths(
     names.iter().filter(listed).map(|name| folder.join(name))
 }
 
-/// The first file of these names that exists.
+/// The first file of these names that exists. One that is too large for a file
+/// that nobody has approved is not read.
 fn read_listed(
     scope: Scope,
     folder: &Path,
     listing: &[OsString],
     names: &[&str],
+    is_too_large: impl Fn(u64) -> bool,
 ) -> Result<Option<(PathBuf, String, FileOwner)>, LoadProblem> {
     for path in listed_paths(folder, listing, names) {
+        if scope == Scope::Project
+            && let Ok(metadata) = path.metadata()
+            && metadata.is_file()
+            && is_too_large(metadata.len())
+        {
+            let limit = MAX_UNAPPROVED_BYTES / 1024;
+            let message = format!(
+                "it is not trusted, and larger than {limit} KiB; read it, then run `anyhook trust`"
+            );
+            return Err(LoadProblem {
+                scope,
+                path,
+                message,
+            });
+        }
         match read_text_and_metadata(&path, MAX_CONFIG_BYTES) {
             Ok((text, metadata)) => {
                 return Ok(Some((path, text, FileOwner::from_metadata(&metadata))));
@@ -611,9 +702,12 @@ mod tests {
 
         // Above the repository only what has consent, and a folder that does not exist.
         let start = EventFolders::from_folder(&base.join("above/repo/pkg/gone/../gone/deep"));
-        let found = discover_at(&dirs, &start, &|path| {
-            path == base.join("above/.anyhook/hooks.yaml")
-        });
+        let is_approved = |path: &Path| path == base.join("above/.anyhook/hooks.yaml");
+        let approvals = Approvals::Known {
+            manifest: &is_approved,
+            project: &|_| false,
+        };
+        let found = discover_at(&dirs, &start, approvals);
         assert_eq!(
             paths(&found)[2],
             (Scope::Project, "above/hooks.yaml".to_owned())
@@ -626,7 +720,7 @@ mod tests {
                 .map(|folder| base.join(folder))
                 .to_vec(),
         };
-        let found = discover_at(&dirs, &start, &|_| false);
+        let found = discover_at(&dirs, &start, Approvals::Ignored);
         let expected = ["above/hooks.yaml", "repo/hooks.yml", "pkg/hooks.json"];
         assert_eq!(
             paths(&found)[2..],

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhook_model::HookEvent;
 
-use crate::config::discover::{self, LoadProblem};
+use crate::config::discover::{self, Approvals, LoadProblem};
 use crate::config::folders::EventFolders;
 use crate::config::lost_guards::{self, LostGuard};
-use crate::config::manifest::{self, LoadedManifest};
+use crate::config::manifest::{self, LoadedManifest, ManifestLoader};
 use crate::config::policy::Rulebook;
 use crate::config::trust::Inspected;
 use crate::engine::Engine;
@@ -79,17 +79,28 @@ impl EffectiveConfig {
         event: Option<&HookEvent>,
     ) -> (Self, Vec<PathBuf>) {
         let inspected = Inspected::default();
-        let has_consent = |path: &Path| engine.trust.past_consent(path, &inspected).is_some();
-        let mut found = discover::discover_at(&engine.dirs, folders, &has_consent);
+        let trust = &engine.trust;
+        let is_approved = |path: &Path| trust.past_consent(path, &inspected).is_some();
+        let has_approved = |root: &Path| {
+            let approved = trust.trusted_in(root, &inspected);
+            approved.is_ok_and(|approved| !approved.is_empty())
+        };
+        let approvals = if engine.trust_all {
+            Approvals::Ignored
+        } else {
+            Approvals::Known {
+                manifest: &is_approved,
+                project: &has_approved,
+            }
+        };
+        let mut found = discover::discover_at(&engine.dirs, folders, approvals);
         let mut problems = std::mem::take(&mut found.problems);
-        let mut cache_notices = Vec::new();
+        let mut loader = ManifestLoader::new(engine, event, &inspected);
         let sources = std::mem::take(&mut found.manifests).into_iter();
         let manifests: Vec<LoadedManifest> = sources
-            .filter_map(|source| {
-                let problems = (&mut problems, &mut cache_notices);
-                LoadedManifest::new(source, engine, event, &inspected, problems)
-            })
+            .filter_map(|source| loader.load(source, &mut problems))
             .collect();
+        let cache_notices = loader.notices;
         let consent_in = |folder: &Path| {
             let mut beside = manifests.iter();
             let manifest = beside.find(|manifest| manifest.source.folder() == folder)?;

@@ -3,6 +3,7 @@
 //! A guard that is deleted, renamed or shadowed must not be missing silently, nor
 //! one that the worktree of a trusted project does not have.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -54,11 +55,10 @@ pub(super) fn find(
     };
     let home = engine.dirs.home.as_deref();
     let mut lost = Vec::new();
-    let mut done: Vec<&Path> = Vec::new();
+    let mut done: HashSet<&OsStr> = HashSet::new();
     for start in &found.start_folders {
         for folder in start.ancestors() {
-            if !done.contains(&folder) {
-                done.push(folder);
+            if done.insert(folder.as_os_str()) {
                 lost.extend(search.in_folder(folder));
             }
             if Some(folder) == home {
@@ -95,7 +95,7 @@ impl Search<'_> {
     /// The trusted manifests of a project's folder that are not loaded.
     fn in_folder(&self, folder: &Path) -> Vec<LostGuard> {
         let mut loaded = self.manifests.iter();
-        let loaded = loaded.find(|one| one.source.root == folder);
+        let loaded = loaded.find(|one| one.source.root.as_os_str() == folder.as_os_str());
         let other = loaded.map(|other| other.source.path.as_path());
         if let Some(consent) = loaded.and_then(|one| one.consent()) {
             let mut beside = consent.beside.clone();
@@ -108,7 +108,12 @@ impl Search<'_> {
         let trusted = match self.store.trusted_in(folder, self.inspected) {
             Ok(trusted) => trusted,
             Err(why) => {
-                return vec![unknown_trust(folder, &why)];
+                // The consents themselves may be readable.
+                let names = MANIFEST_NAMES.iter();
+                let paths = names.map(|name| folder.join(PROJECT_FOLDER).join(name));
+                let consents = paths.filter_map(|path| self.store.get(&path));
+                let required = consents.flat_map(|consent| consent.required);
+                return vec![unknown_trust(folder, &why, required.collect())];
             }
         };
         let lost = trusted.into_iter().filter(|path| !self.is_handled(path));
@@ -124,8 +129,7 @@ impl Search<'_> {
 
     fn lost_manifest(&self, path: &Path, other: Option<&Path>) -> LostGuard {
         let (shown, quoted) = (path.display(), quoted(path));
-        let consent = self.store.get(path);
-        self.inspected.borrow_mut().push(self.store.file(path));
+        let required = self.store.past_consent(path, self.inspected);
         let (notice, why) = match other {
             Some(other) if path.exists() => (
                 format!(
@@ -144,7 +148,7 @@ impl Search<'_> {
         LostGuard {
             notice,
             why,
-            required: consent.map(|consent| consent.required).unwrap_or_default(),
+            required: required.unwrap_or_default(),
         }
     }
 
@@ -169,7 +173,8 @@ impl Search<'_> {
             }
             let found = self.store.of_tree(tree, folder, self.inspected);
             if let Some(why) = found.damage.as_ref().filter(|_| found.consents.is_empty()) {
-                lost.push(unknown_trust(folder, why));
+                let required = found.required().unwrap_or_default();
+                lost.push(unknown_trust(folder, why, required));
             }
             let elsewhere = found.consents.iter().find(|consent| {
                 // What was trusted here has its own report.
@@ -185,7 +190,7 @@ impl Search<'_> {
                     folder.display()
                 ),
                 why: "this worktree does not have the hooks that the user approved for the repository",
-                required: found.required(),
+                required: found.required().unwrap_or_default(),
             });
         }
         lost
@@ -199,14 +204,14 @@ impl Search<'_> {
     }
 }
 
-fn unknown_trust(folder: &Path, why: &str) -> LostGuard {
+fn unknown_trust(folder: &Path, why: &str, required: Vec<RequiredHook>) -> LostGuard {
     LostGuard {
         notice: format!(
             "what was trusted in `{}` is not known: {why}",
             folder.display()
         ),
         why: "the record of what the user approved here is damaged",
-        required: Vec::new(),
+        required,
     }
 }
 

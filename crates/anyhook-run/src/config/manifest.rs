@@ -15,7 +15,7 @@ use anyhook_util::fs::read_bytes;
 use anyhook_util::shell;
 use serde::{Deserialize, Serialize};
 
-use crate::config::discover::{ConfigSource, LoadProblem};
+use crate::config::discover::{ConfigSource, LoadProblem, MAX_UNAPPROVED_BYTES};
 use crate::config::manifest_cache::{self, CacheLookup, ManifestHooks};
 use crate::config::policy::Rulebook;
 use crate::config::trust::{
@@ -74,67 +74,117 @@ pub(crate) struct LoadedManifest {
     required: Vec<RequiredHook>,
 }
 
-impl LoadedManifest {
-    /// Loads a manifest; `None` if it has mistakes, which are added to `problems`.
+/// Loads the manifests of an event.
+pub(super) struct ManifestLoader<'a> {
+    engine: &'a Engine,
     /// With an event only its hooks are loaded, if they are cached.
+    event: Option<&'a HookEvent>,
+    inspected: &'a Inspected,
+    /// How much that is not approved is still parsed.
+    unapproved_bytes: u64,
+    /// Of cached copies, for the user.
+    pub(super) notices: Vec<String>,
+}
+
+impl<'a> ManifestLoader<'a> {
     pub(super) fn new(
+        engine: &'a Engine,
+        event: Option<&'a HookEvent>,
+        inspected: &'a Inspected,
+    ) -> Self {
+        Self {
+            engine,
+            event,
+            inspected,
+            unapproved_bytes: MAX_UNAPPROVED_BYTES,
+            notices: Vec::new(),
+        }
+    }
+
+    /// `None` if a manifest has mistakes, which are added to `problems`.
+    pub(super) fn load(
+        &mut self,
         source: ConfigSource,
-        engine: &Engine,
-        event: Option<&HookEvent>,
-        inspected: &Inspected,
-        (problems, notices): (&mut Vec<LoadProblem>, &mut Vec<String>),
-    ) -> Option<Self> {
-        let (trust, required) = match source.scope {
-            _ if engine.trust_all => (Ok(None), Vec::new()),
+        problems: &mut Vec<LoadProblem>,
+    ) -> Option<LoadedManifest> {
+        let engine = self.engine;
+        let (trust, mut required) = match source.scope {
+            _ if engine.trust_all => (Ok(None), Some(Vec::new())),
             Scope::Managed | Scope::User => {
                 let trust = trust::by_location(&source).map(|()| None);
-                (trust, Vec::new())
+                (trust, Some(Vec::new()))
             }
             Scope::Project => {
-                let store = &engine.trust;
                 let Approval { trust, required } =
-                    store.approval(&source.path, &source.root, &source.text, inspected);
+                    engine
+                        .trust
+                        .approval(&source.path, &source.root, &source.text, self.inspected);
                 (trust.map(Some), required)
             }
         };
+        let hooks = match (&trust, source.scope) {
+            (Err(_), Scope::Project) if required.is_some() => self.unapproved_hooks(&source),
+            (Err(_), Scope::Project) => {
+                // The records that name the required ones are damaged.
+                let hooks = parse_hooks(&source, problems)?;
+                required = Some(trust::required_hooks(&hooks));
+                ManifestHooks::All(hooks)
+            }
+            _ => self.hooks(&source, trust.is_ok(), problems)?,
+        };
+        Some(LoadedManifest {
+            source,
+            hooks,
+            trust,
+            required: required.unwrap_or_default(),
+        })
+    }
+
+    /// The hooks of a project's manifest that does not run: they are only recorded,
+    /// as far as that costs little. Its mistakes are shown when it is approved.
+    fn unapproved_hooks(&mut self, source: &ConfigSource) -> ManifestHooks {
+        let left = self.unapproved_bytes.checked_sub(source.text.len() as u64);
+        let manifest = left.and_then(|left| {
+            self.unapproved_bytes = left;
+            parse_manifest(source).0
+        });
+        ManifestHooks::All(manifest.map(|manifest| manifest.hooks).unwrap_or_default())
+    }
+
+    fn hooks(
+        &mut self,
+        source: &ConfigSource,
+        is_trusted: bool,
+        problems: &mut Vec<LoadProblem>,
+    ) -> Option<ManifestHooks> {
+        let dirs = &self.engine.dirs;
         // What the user can write does not count for the administrator's hooks.
-        let has_cache = source.scope != Scope::Managed && engine.dirs.is_state_trusted();
-        let event = event.filter(|_| has_cache);
-        let state = &engine.dirs.state;
-        let hash = event.map(|_| manifest_cache::manifest_hash(format(&source), &source.text));
-        let lookup = event.zip(hash.as_deref()).map(|(event, hash)| {
-            let lookup = ManifestHooks::load(state, hash, event);
-            if matches!(lookup, CacheLookup::Tampered) {
+        let has_cache = source.scope != Scope::Managed && dirs.is_state_trusted();
+        let event = self.event.filter(|_| has_cache);
+        let state = &dirs.state;
+        let hash = event.map(|_| manifest_cache::manifest_hash(format(source), &source.text));
+        let lookup = event.zip(hash.as_deref());
+        match lookup.map(|(event, hash)| ManifestHooks::load(state, hash, event)) {
+            Some(CacheLookup::Found(hooks)) => return Some(hooks),
+            Some(CacheLookup::Tampered) => {
                 let path = source.path.display();
-                notices.push(format!(
+                self.notices.push(format!(
                     "the cached copy of `{path}` in `{}` was changed by something other than anyhook; it was not used and is written anew",
                     state.display()
                 ));
             }
-            lookup
-        });
-        let hooks = if let Some(CacheLookup::Found(hooks)) = lookup {
-            hooks
-        } else {
-            let (manifest, findings) = parse_manifest(&source);
-            let Some(manifest) = manifest else {
-                problems.push(parse_problem(&source, &findings));
-                return None;
-            };
-            // Nothing of an untrusted project is stored among the user's files.
-            if let (Some(hash), Ok(_)) = (&hash, &trust) {
-                ManifestHooks::save(&manifest.hooks, state, hash);
-            }
-            ManifestHooks::from(manifest)
-        };
-        Some(Self {
-            source,
-            hooks,
-            trust,
-            required,
-        })
+            Some(CacheLookup::Missing) | None => {}
+        }
+        let hooks = parse_hooks(source, problems)?;
+        // Nothing of an untrusted project is stored among the user's files.
+        if let Some(hash) = hash.filter(|_| is_trusted) {
+            ManifestHooks::save(&hooks, state, &hash);
+        }
+        Some(ManifestHooks::All(hooks))
     }
+}
 
+impl LoadedManifest {
     /// The consent that it runs by.
     pub(super) fn consent(&self) -> Option<&Consent> {
         self.trust.as_ref().ok()?.as_ref()
@@ -269,6 +319,15 @@ fn format(source: &ConfigSource) -> Format {
 
 fn parse_manifest(source: &ConfigSource) -> (Option<Manifest>, Vec<Diagnostic>) {
     parse::manifest(&source.text, format(source), &Vocabulary::default())
+}
+
+/// `None` if it has mistakes, which are added to `problems`.
+fn parse_hooks(source: &ConfigSource, problems: &mut Vec<LoadProblem>) -> Option<Vec<Hook>> {
+    let (manifest, findings) = parse_manifest(source);
+    if manifest.is_none() {
+        problems.push(parse_problem(source, &findings));
+    }
+    Some(manifest?.hooks)
 }
 
 /// Whether a hook runs for an event.

@@ -8,15 +8,16 @@
 //! manifest has no cache, because the user can compute the MAC.
 //!
 //! A segment has one line per hook: its position, its matcher and the hook itself
-//! as JSON, separated by tabs (which JSON does not contain). The file's name is the
-//! hash of the manifest and its format: one text can mean different things in two
-//! formats.
+//! as JSON, separated by tabs (which JSON does not contain). A manifest is known by
+//! the hash of its text and its format: one text can mean different things in two
+//! formats. Its file is one of [`SLOTS`], chosen by that hash, and is overwritten by
+//! the next manifest with the same slot: nothing accumulates.
 
 use std::borrow::Cow;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhook_model::{CompiledMatcher, Format, Hook, HookEvent, Manifest, MatchTarget, Matcher};
+use anyhook_model::{CompiledMatcher, Format, Hook, HookEvent, MatchTarget, Matcher};
 use anyhook_util::fs::open_regular;
 use anyhook_util::hash::{hex, hmac_sha256, sha256};
 
@@ -28,8 +29,12 @@ pub(crate) const FOLDER: &str = "plans";
 /// What every header begins with.
 const MAGIC: &str = "anyhook plan ";
 
+/// The number of files. Two manifests with one slot parse each other's out of it, so
+/// it is larger than the number of projects that most users have.
+const SLOTS: u32 = 4096;
+
 /// Changes with the file format and with the fields of a hook.
-const VERSION: &str = concat!("3/", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("4/", env!("CARGO_PKG_VERSION"));
 
 /// What is read at once; most files are smaller.
 const FIRST_READ_BYTES: u64 = 16 * 1024;
@@ -37,9 +42,16 @@ const FIRST_READ_BYTES: u64 = 16 * 1024;
 /// A larger file, which no manifest can need, is not read.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The file name of a manifest's cache.
+/// What a manifest is known by.
 pub(super) fn manifest_hash(format: Format, text: &str) -> String {
     sha256(format!("{format:?}\0{text}").as_bytes())
+}
+
+/// The cache file of a manifest.
+fn slot_path(state: &Path, manifest: &str) -> PathBuf {
+    let start = manifest.get(..8).unwrap_or_default();
+    let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+    state.join(FOLDER).join(format!("{slot:03x}"))
 }
 
 /// The hooks of a manifest, as far as they are needed.
@@ -59,7 +71,7 @@ pub(super) enum ManifestHooks {
 #[derive(Debug)]
 pub(super) enum CacheLookup {
     Found(ManifestHooks),
-    /// There is no file, or one of another version or key.
+    /// There is no file, or one of another manifest, version or key.
     Missing,
     /// The file is not as anyhook has written it.
     Tampered,
@@ -68,7 +80,7 @@ pub(super) enum CacheLookup {
 impl ManifestHooks {
     /// Loads the hooks of an event.
     pub(super) fn load(state: &Path, manifest: &str, event: &HookEvent) -> CacheLookup {
-        let Ok((file, metadata)) = open_regular(&state.join(FOLDER).join(manifest)) else {
+        let Ok((file, metadata)) = open_regular(&slot_path(state, manifest)) else {
             return CacheLookup::Missing;
         };
         let Some(key) = CacheKey::load(state) else {
@@ -80,7 +92,7 @@ impl ManifestHooks {
                 events: events.map(str::to_owned).to_vec(),
                 text,
             }),
-            Err(Unusable::OtherKey) => CacheLookup::Missing,
+            Err(Unusable::Foreign) => CacheLookup::Missing,
             Err(Unusable::Tampered) => CacheLookup::Tampered,
         }
     }
@@ -89,7 +101,7 @@ impl ManifestHooks {
         // If this fails, the next event parses the manifest again.
         let key = CacheKey::load_or_create(state);
         if let Some(content) = key.and_then(|key| encode(hooks, &key, manifest)) {
-            let path = state.join(FOLDER).join(manifest);
+            let path = slot_path(state, manifest);
             let _ = anyhook_util::fs::replace(&path, content.as_bytes());
         }
     }
@@ -140,12 +152,6 @@ impl ManifestHooks {
     }
 }
 
-impl From<Manifest> for ManifestHooks {
-    fn from(manifest: Manifest) -> Self {
-        Self::All(manifest.hooks)
-    }
-}
-
 /// The hooks of verified lines that match.
 fn select_lines(
     text: &str,
@@ -190,7 +196,8 @@ fn encode(hooks: &[Hook], key: &CacheKey, manifest: &str) -> Option<String> {
     }
     let mac = index_mac(key, manifest, index.as_bytes());
     let id = &key.id;
-    let mut content = format!("{MAGIC}{VERSION} {id} {mac} {}\n{index}", index.len());
+    let length = index.len();
+    let mut content = format!("{MAGIC}{VERSION} {id} {manifest} {mac} {length}\n{index}");
     content.extend(segments.into_iter().map(|(_, segment)| segment));
     Some(content)
 }
@@ -203,8 +210,8 @@ fn index_mac(key: &CacheKey, manifest: &str, index: &[u8]) -> String {
 /// Why a cache file is not used.
 #[derive(Debug, PartialEq, Eq)]
 enum Unusable {
-    /// It was written by another version or with another key.
-    OtherKey,
+    /// It was written by another version, with another key, or for another manifest.
+    Foreign,
     Tampered,
 }
 
@@ -235,8 +242,9 @@ fn read_segments(
     let header = start.get(..line_end).ok_or_else(tampered)?;
     let header = std::str::from_utf8(header).map_err(|_| Unusable::Tampered)?;
     let mut parts = header.strip_prefix(MAGIC).ok_or_else(tampered)?.split(' ');
-    if parts.next() != Some(VERSION) || parts.next() != Some(&key.id) {
-        return Err(Unusable::OtherKey);
+    let own = [VERSION, &key.id, manifest];
+    if own.iter().any(|part| parts.next() != Some(part)) {
+        return Err(Unusable::Foreign);
     }
     let mac = parts.next().map(str::to_owned);
     let index_length = parts.next().and_then(|length| length.parse().ok());
@@ -321,6 +329,7 @@ pub fn cache_content(hooks: &[Hook], secret: [u8; 32]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anyhook_model::Manifest;
     use serde_json::json;
 
     fn hooks() -> Vec<Hook> {

@@ -33,10 +33,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use checked_files::CheckedFiles;
-use index::TreeConsents;
+use index::{IndexedConsent, TreeConsents};
 pub(crate) use listing::command_files;
-pub(super) use listing::hook_files;
 pub use listing::{HookToApprove, ProjectManifest, label};
+pub(super) use listing::{hook_files, required_hooks};
 pub use location::by_location;
 pub(super) use location::by_script_location;
 
@@ -71,6 +71,9 @@ pub enum Distrust {
     Unreadable(String),
     #[error("it was trusted, and the record of its approval is gone")]
     Forgotten,
+    /// There is no record of any approval.
+    #[error("not trusted yet")]
+    NoRecords,
     /// Someone other than its owner can write it.
     #[error("{0}")]
     Location(String),
@@ -86,6 +89,7 @@ impl Distrust {
                 "it is not what the user approved for this repository"
             }
             Self::Unreadable(_) | Self::Forgotten => "the record of the user's approval is damaged",
+            Self::NoRecords => "there is no record of what the user has approved",
             Self::Location(_) => "others could have written it",
         }
     }
@@ -238,15 +242,16 @@ impl Consent {
 #[derive(Debug)]
 pub(crate) struct Approval {
     pub(crate) trust: Result<Consent, Distrust>,
-    /// Of a consent that does not cover the present content.
-    pub(crate) required: Vec<RequiredHook>,
+    /// Of a consent that does not cover the present content; `None` if it was
+    /// given and is not known.
+    pub(crate) required: Option<Vec<RequiredHook>>,
 }
 
 impl Approval {
     fn given(consent: Consent) -> Self {
         Self {
             trust: Ok(consent),
-            required: Vec::new(),
+            required: Some(Vec::new()),
         }
     }
 }
@@ -323,27 +328,53 @@ impl TrustStore {
             }
         };
         let mut required = elsewhere.required();
+        let indexed = || self.indexed(manifest, root, inspected);
         let others = elsewhere.consents.into_iter();
         let others = others.map(|consent| consent.manifest);
         let others: Vec<PathBuf> = others.filter(|other| other != manifest).collect();
         let why = match own {
             Ok(Some(consent)) => {
-                required = consent.required;
+                required = Some(consent.required);
                 Distrust::Changed(vec![manifest.to_owned()])
             }
-            Err(why) => Distrust::Unreadable(why),
-            Ok(None) if self.knows(manifest, root, inspected) => Distrust::Forgotten,
-            Ok(None) => match elsewhere.damage {
+            Err(why) => {
+                required = indexed().required();
+                Distrust::Unreadable(why)
+            }
+            Ok(None) => match (indexed(), elsewhere.damage) {
+                (IndexedConsent::Known(indexed), _) => {
+                    required = indexed;
+                    Distrust::Forgotten
+                }
                 _ if !others.is_empty() && is_linked => Distrust::OtherTree(others),
                 _ if !others.is_empty() => Distrust::UnknownTree(others),
-                Some(why) => Distrust::Unreadable(why),
-                None => Distrust::Never,
+                (_, Some(why)) => Distrust::Unreadable(why),
+                (IndexedConsent::Damaged(why), None) => {
+                    required = None;
+                    Distrust::Unreadable(why)
+                }
+                (IndexedConsent::Never, None) if self.has_no_records(inspected) => {
+                    Distrust::NoRecords
+                }
+                (IndexedConsent::Never, None) => Distrust::Never,
             },
         };
         Approval {
             trust: Err(why),
             required,
         }
+    }
+
+    /// Whether nothing was ever approved, as far as is known. What is missing may
+    /// also have been deleted, so a place without records is not an empty one.
+    pub(crate) fn has_no_records(&self, inspected: &Inspected) -> bool {
+        inspected.borrow_mut().push(self.folder.clone());
+        !self.folder.is_dir()
+    }
+
+    /// Makes a place for approvals, to say that there are none yet.
+    pub fn initialize(&self) -> io::Result<()> {
+        anyhook_util::fs::create_private_dir(&self.folder)
     }
 
     /// Whether a manifest with this text is trusted, whatever its scripts are.
@@ -385,7 +416,7 @@ impl TrustStore {
             files,
             time: anyhook_util::time::rfc3339(jiff::Timestamp::now()),
             repository: repository_of(project.root),
-            required: project.required_hooks(),
+            required: required_hooks(&project.manifest.hooks),
             beside: Vec::new(),
             given_to: None,
         };
@@ -406,12 +437,15 @@ impl TrustStore {
         };
         let inspected = Inspected::default();
         if !consent.covers_manifest(project.text)
-            || self.knows(project.path, project.root, &inspected)
+            || matches!(
+                self.indexed(project.path, project.root, &inspected),
+                IndexedConsent::Known(Some(_))
+            )
         {
             return Ok(());
         }
         consent.repository = repository_of(project.root);
-        consent.required = project.required_hooks();
+        consent.required = required_hooks(&project.manifest.hooks);
         self.write(&consent)?;
         self.add_to_index(&consent)
     }

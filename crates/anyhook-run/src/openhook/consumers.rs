@@ -18,9 +18,10 @@ use anyhook_util::env;
 use openhook::{Discovery, Envelope, Subscriber, code};
 use serde::{Deserialize, Serialize};
 
+use crate::config::discover::MAX_UNAPPROVED_BYTES;
 use crate::config::policy::Rulebook;
 use crate::config::settings::Settings;
-use crate::config::trust::{Consent, command_files};
+use crate::config::trust::{Consent, Distrust, command_files};
 use crate::engine::{Engine, EventOptions, end_record};
 use crate::run::exec::command::{CommandContext, CommandLine};
 use crate::run::exec::{self, Cancel, ProcessEnd, ProcessRequest};
@@ -77,7 +78,20 @@ impl Consumers {
 
     fn check(engine: &Engine, found: DiscoveryFile) -> (Option<Self>, Vec<String>) {
         let shown = found.path.display();
-        let findings = found.reading.findings.iter();
+        let consent = engine.consent_to(&found.path, &found.root, &found.text);
+        let refusal = |why: &Distrust| {
+            format!(
+                "the consumers of `{shown}` do not run: {why}; read it, then run `anyhook trust`"
+            )
+        };
+        // A repository that nobody has approved must not make every call slow.
+        if let Err(why) = &consent
+            && found.text.len() as u64 > MAX_UNAPPROVED_BYTES
+        {
+            return (None, vec![refusal(why)]);
+        }
+        let reading = found.parse();
+        let findings = reading.findings.iter();
         let mut notices: Vec<String> = findings
             .filter_map(|finding| {
                 let place = match finding.field.as_str() {
@@ -94,10 +108,10 @@ impl Consumers {
                 }
             })
             .collect();
-        let Some(discovery) = found.reading.discovery else {
+        let Some(discovery) = reading.discovery else {
             return (None, notices);
         };
-        match engine.consent_to(&found.path, &found.root, &found.text) {
+        match consent {
             Ok(consent) => {
                 let consumers = Self {
                     path: found.path,
@@ -109,9 +123,7 @@ impl Consumers {
             }
             Err(_) if discovery.hooks.is_empty() => (None, notices),
             Err(why) => {
-                notices.push(format!(
-                    "the consumers of `{shown}` do not run: {why}; read it, then run `anyhook trust`"
-                ));
+                notices.push(refusal(&why));
                 (None, notices)
             }
         }

@@ -30,7 +30,12 @@ pub struct DiscoveryFile {
     pub root: PathBuf,
     /// The text that consent covers.
     pub text: String,
-    pub reading: ParsedDiscovery,
+}
+
+impl DiscoveryFile {
+    pub fn parse(&self) -> ParsedDiscovery {
+        Discovery::parse(&self.text)
+    }
 }
 
 /// A discovery file that exists and cannot be read.
@@ -52,7 +57,6 @@ pub fn find(
         match read_text(&path, MAX_FILE_BYTES) {
             Ok(text) => {
                 return Ok(Some(DiscoveryFile {
-                    reading: Discovery::parse(&text),
                     root: folder.to_owned(),
                     path,
                     text,

@@ -94,6 +94,8 @@ fn untrusted_hooks_do_not_run_and_the_user_is_notified_once() {
     let mut event = scratch.event(BEFORE);
     event["session_id"] = "another".into();
     assert!(scratch.run(&event).message().contains("not trusted yet"));
+    assert_eq!(status(&scratch), Err(Distrust::NoRecords));
+    std::fs::create_dir_all(scratch.base.join("state/trust")).unwrap();
     assert_eq!(status(&scratch), Err(Distrust::Never));
 }
 
@@ -192,12 +194,25 @@ fn a_manifest_is_cached_for_one_format_and_only_if_trusted() {
     scratch.call();
     assert_eq!(plans(), 1);
 
-    // The same text as JSON is a mistake, whatever it was as YAML.
-    std::fs::rename(
-        scratch.project().join(".anyhook/hooks.yaml"),
-        scratch.project().join(".anyhook/hooks.json"),
-    )
-    .unwrap();
+    // The same text as JSON is a mistake, whatever it was as YAML. A project's is
+    // parsed only when it is approved.
+    let in_project = scratch.project().join(".anyhook");
+    let rename = |folder: &std::path::Path| {
+        std::fs::rename(folder.join("hooks.yaml"), folder.join("hooks.json")).unwrap();
+    };
+    let of_user = scratch.base.join("config");
+    std::fs::create_dir_all(&of_user).unwrap();
+    std::fs::copy(in_project.join("hooks.yaml"), of_user.join("hooks.yaml")).unwrap();
+    scratch.call();
+    rename(&in_project);
+    let output = scratch.call();
+    assert!(
+        output
+            .message()
+            .contains("hooks.json` do not run: not trusted yet"),
+        "{output:?}"
+    );
+    rename(&of_user);
     let output = scratch.call();
     assert!(
         output.message().contains("hooks.json` is not used"),

@@ -35,12 +35,12 @@ fn the_nearest_file_up_to_the_repository() {
     let found = find(&from, None).unwrap().unwrap();
     assert_eq!(found.root, base.join("repo"));
     assert_eq!(found.text, FILE);
-    assert_eq!(found.reading.discovery.unwrap().hooks.len(), 1);
+    assert_eq!(found.parse().discovery.unwrap().hooks.len(), 1);
     write(&base.join("repo/pkg/.openhook.json"), "{");
     let found = find(&from, None).unwrap().unwrap();
     assert_eq!(found.root, base.join("repo/pkg"));
-    assert!(found.reading.discovery.is_none());
-    assert!(!found.reading.findings.is_empty());
+    assert!(found.parse().discovery.is_none());
+    assert!(!found.parse().findings.is_empty());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use anyhook_install::{
     EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds, ProgramNaming,
     ProgramPlan, Target, agent_trust, notes, scope_name, select,
 };
+use anyhook_run::config::trust::TrustStore;
 use anyhook_run::record::old_files;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
@@ -153,6 +154,11 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     }
     if !is_approved(&planned, &args.apply, "Write this?", &world, terminal) {
         return Ok(CommandStatus::Success);
+    }
+    if !args.apply.dry_run && !world.dirs.state.exists() {
+        // From here on, a missing place for approvals is one that was deleted. If this
+        // fails, `fail_closed` blocks more than it must.
+        let _ = TrustStore::new(&world.dirs.state).initialize();
     }
     if !args.apply.dry_run && !planned.is_empty() {
         program.apply(&world)?;

@@ -184,6 +184,9 @@ pub(crate) fn untrust(args: &UntrustArgs, terminal: &Terminal) -> anyhow::Result
             removed.push(path);
         }
     }
+    store
+        .initialize()
+        .with_context(|| format!("could not write to {}", dirs.state.display()))?;
     let is_selected = |path: &Path| target.file.as_deref().is_none_or(|file| file == path);
     let covered = found.manifests.iter().filter_map(|source| {
         let is_candidate = source.scope == Scope::Project && is_selected(&source.path);
@@ -533,7 +536,7 @@ impl TrustCandidate {
             Some(Distrust::Changed(_)) => terminal.line(&format!(
                 "It has {why}.\nReview the differences before you trust it again.\n"
             )),
-            Some(Distrust::Never | Distrust::OtherTree(_)) => terminal.line(&format!(
+            Some(Distrust::Never | Distrust::NoRecords | Distrust::OtherTree(_)) => terminal.line(&format!(
                 "It is {why}. Hooks are programs: their author can do everything that you can.\n"
             )),
             Some(_) => terminal.line(&format!("It is not trusted: {why}.\n")),

@@ -270,7 +270,7 @@ fn a_worktree_that_differs_from_what_was_trusted_is_reported() {
     std::fs::write(&manifest, HARMLESS).unwrap();
     repository.is_reported_in(&tree, "not what was trusted for this repository");
     std::fs::write(&manifest, "hooks: 7\n").unwrap();
-    repository.is_reported_in(&tree, "is not used");
+    repository.is_reported_in(&tree, "not what was trusted for this repository");
     std::fs::remove_dir_all(tree.join(".anyhook")).unwrap();
     repository.is_reported_in(&tree, "does not have it");
     repository.is_reported_in(&tree.join("gone/too"), "does not have it");
@@ -469,7 +469,7 @@ const BLOCKING_MANIFEST: &str = "spec: hooks/1.0\n\
 /// Ways in which a trusted guard gets lost, with what the user is told.
 type Loss = (&'static str, fn(&Scratch), &'static str);
 
-const LOSSES: [Loss; 12] = [
+const LOSSES: [Loss; 14] = [
     (
         "the manifest is deleted",
         |scratch| remove(scratch, ".anyhook/hooks.yaml"),
@@ -511,7 +511,7 @@ const LOSSES: [Loss; 12] = [
         |scratch| {
             scratch.file(".anyhook/hooks.yaml", "hooks: 7\n").unwrap();
         },
-        "is not used",
+        "changed since it was trusted",
     ),
     (
         "it has become a folder",
@@ -552,11 +552,32 @@ const LOSSES: [Loss; 12] = [
         "cannot be read",
     ),
     (
+        "its consent is a pipe",
+        |scratch| {
+            let file = consent_file(scratch);
+            std::fs::remove_file(&file).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&file).status();
+            assert!(made.unwrap().success());
+        },
+        "cannot be read",
+    ),
+    (
         "its consent is deleted",
         |scratch| {
             std::fs::remove_file(consent_file(scratch)).unwrap();
         },
         "the record of its approval is gone",
+    ),
+    (
+        "its consent and the index are damaged",
+        |scratch| {
+            std::fs::write(consent_file(scratch), "{").unwrap();
+            let index = std::fs::read_dir(scratch.state().join("trust/index")).unwrap();
+            for entry in index.flatten() {
+                std::fs::write(entry.path(), "{").unwrap();
+            }
+        },
+        "cannot be read",
     ),
 ];
 
@@ -591,11 +612,7 @@ fn a_trusted_guard_that_is_lost_is_always_reported() {
 
 #[test]
 fn a_lost_guard_with_on_failure_block_blocks_its_calls_and_no_others() {
-    // What the damaged consent was about is not known any more.
-    for (name, lose, words) in LOSSES
-        .iter()
-        .filter(|loss| !loss.0.starts_with("its consent"))
-    {
+    for (name, lose, words) in LOSSES {
         let repository = Repository::with_manifest(BLOCKING_MANIFEST);
         let project = repository.0.project();
         let tree = repository.worktree("tree");
@@ -611,10 +628,54 @@ fn a_lost_guard_with_on_failure_block_blocks_its_calls_and_no_others() {
         let output = anyhook(&repository.0).run(run, &other.to_string()).unwrap();
         assert!(!is_denied(&output), "{name}: {output:?}");
         // The worktree still has what was trusted.
-        repository.holds_in(&tree);
+        if !name.starts_with("its consent") {
+            repository.holds_in(&tree);
+        }
         std::fs::remove_dir_all(tree.join(".anyhook")).unwrap();
-        assert!(is_denied(&repository.call_in(&tree)), "{name}");
+        if !name.ends_with("the index are damaged") {
+            assert!(is_denied(&repository.call_in(&tree)), "{name}");
+        }
     }
+}
+
+/// A place for approvals that is missing is not an empty one: what was approved
+/// may have been deleted.
+#[test]
+fn deleting_all_records_of_approval_does_not_weaken_fail_closed() {
+    for (name, manifest) in [("whole", MANIFEST), ("broken", "hooks: 7\n")] {
+        for folder in ["trust", ""] {
+            let repository = Repository::new();
+            let scratch = &repository.0;
+            scratch.file(".anyhook/hooks.yaml", manifest).unwrap();
+            std::fs::remove_dir_all(scratch.state().join(folder)).unwrap();
+            repository.is_reported_in(&scratch.project(), "not trusted yet");
+            repository.fail_closed(true);
+            let output = repository.call_in(&scratch.project());
+            assert!(is_denied(&output), "{name} {folder}: {output:?}");
+            // Who says that nothing is trusted here is believed.
+            repository.anyhook(&["untrust"]);
+            let output = repository.call_in(&scratch.project());
+            assert!(!is_denied(&output), "{name} {folder}: {output:?}");
+            assert!(message(&output).contains("not trusted yet"), "{output:?}");
+        }
+    }
+}
+
+/// Where anyhook was installed and nothing approved, a repository with hooks of its
+/// own is no guard that was lost.
+#[test]
+fn after_installation_a_project_that_was_never_trusted_blocks_nothing() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".anyhook/hooks.yaml", MANIFEST).unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    std::fs::remove_dir_all(scratch.state()).unwrap();
+    let install = ["install", "--agent", "claude-code", "--yes"];
+    assert_eq!(anyhook(&scratch).run(install, "").unwrap().exit, Some(0));
+    let policy = scratch.managed().join("policy.json");
+    std::fs::write(policy, json!({ "fail_closed": true }).to_string()).unwrap();
+    let output = call_in(&scratch, &scratch.project());
+    assert!(!is_denied(&output), "{output:?}");
+    assert!(message(&output).contains("not trusted yet"), "{output:?}");
 }
 
 #[test]

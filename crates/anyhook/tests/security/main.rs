@@ -14,3 +14,4 @@ mod redaction;
 mod rewrites;
 mod support;
 mod tools;
+mod unapproved;

@@ -5,6 +5,7 @@
 //! and those of the same project in other trees of the repository. One small
 //! file per place, so that the cost does not grow with the number of projects.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,33 @@ use crate::config::discover::PROJECT_FOLDER;
 use crate::config::worktree::GitTree;
 
 /// The manifests that were trusted in one place.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct IndexEntry {
     pub(crate) manifests: Vec<PathBuf>,
+    /// The calls that each of them must decide about, for the case that its consent
+    /// is damaged. Entries of older versions have none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) required: BTreeMap<PathBuf, Vec<RequiredHook>>,
+}
+
+/// What the index says about a manifest.
+#[derive(Debug, PartialEq)]
+pub(crate) enum IndexedConsent {
+    Never,
+    /// It was trusted; the calls that it must decide about, if the entry has them.
+    Known(Option<Vec<RequiredHook>>),
+    /// Why that is not known.
+    Damaged(String),
+}
+
+impl IndexedConsent {
+    /// The calls that are blocked without the manifest; `None` if unknown.
+    pub(crate) fn required(self) -> Option<Vec<RequiredHook>> {
+        match self {
+            Self::Known(required) => required,
+            Self::Never | Self::Damaged(_) => None,
+        }
+    }
 }
 
 /// The consents of one place in the trees of a repository.
@@ -27,15 +52,19 @@ pub(crate) struct TreeConsents {
     pub(crate) consents: Vec<Consent>,
     /// Why there may be others.
     pub(crate) damage: Option<String>,
+    /// What those others require, as far as the index says it.
+    required_by_damaged: Vec<RequiredHook>,
+    /// The index does not say it.
+    is_required_unknown: bool,
 }
 
 impl TreeConsents {
-    /// The calls that are blocked without them.
-    pub(crate) fn required(&self) -> Vec<RequiredHook> {
+    /// The calls that are blocked without them; `None` if that is not known.
+    pub(crate) fn required(&self) -> Option<Vec<RequiredHook>> {
         let consents = self.consents.iter();
-        consents
-            .flat_map(|consent| consent.required.clone())
-            .collect()
+        let required = consents.flat_map(|consent| &consent.required);
+        let required = required.chain(&self.required_by_damaged).cloned();
+        (!self.is_required_unknown).then(|| required.collect())
     }
 }
 
@@ -62,16 +91,29 @@ impl TrustStore {
         folder: &Path,
         inspected: &Inspected,
     ) -> Result<Vec<PathBuf>, String> {
-        let file = self.folder_file(folder);
-        inspected.borrow_mut().push(file.clone());
-        let entry: Option<IndexEntry> = read_record(&file)?;
-        Ok(entry.unwrap_or_default().manifests)
+        Ok(self.folder_entry(folder, inspected)?.manifests)
     }
 
-    /// Whether the index knows a manifest, or cannot be read.
-    pub(super) fn knows(&self, manifest: &Path, root: &Path, inspected: &Inspected) -> bool {
-        let known = self.trusted_in(root, inspected);
-        known.is_ok_and(|known| known.iter().any(|known| known == manifest))
+    fn folder_entry(&self, folder: &Path, inspected: &Inspected) -> Result<IndexEntry, String> {
+        let file = self.folder_file(folder);
+        inspected.borrow_mut().push(file.clone());
+        Ok(read_record(&file)?.unwrap_or_default())
+    }
+
+    /// What the index says about a manifest of a project's folder.
+    pub(crate) fn indexed(
+        &self,
+        manifest: &Path,
+        root: &Path,
+        inspected: &Inspected,
+    ) -> IndexedConsent {
+        match self.folder_entry(root, inspected) {
+            Err(why) => IndexedConsent::Damaged(why),
+            Ok(entry) if entry.manifests.iter().any(|known| known == manifest) => {
+                IndexedConsent::Known(entry.required.get(manifest).cloned())
+            }
+            Ok(_) => IndexedConsent::Never,
+        }
     }
 
     /// The consents to manifests of a project in all trees of its repository;
@@ -89,25 +131,30 @@ impl TrustStore {
         let file = self.tree_file(&tree.common_dir, relative);
         let entry = read_record::<IndexEntry>(&file);
         inspected.borrow_mut().push(file);
-        let manifests = match entry {
-            Ok(entry) => entry.unwrap_or_default().manifests,
+        let entry = match entry {
+            Ok(entry) => entry.unwrap_or_default(),
             Err(why) => {
                 found.damage = Some(why);
+                found.is_required_unknown = true;
                 return found;
             }
         };
-        for manifest in &manifests {
+        for manifest in &entry.manifests {
             inspected.borrow_mut().push(self.file(manifest));
-            match self.lookup(manifest) {
-                Ok(Some(consent)) if consent.is_in(&tree.common_dir) => {
-                    found.consents.push(consent);
+            let damage = match self.lookup(manifest) {
+                Ok(Some(consent)) => {
+                    if consent.is_in(&tree.common_dir) {
+                        found.consents.push(consent);
+                    }
+                    continue;
                 }
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    let shown = manifest.display();
-                    found.damage = Some(format!("that of `{shown}` is gone"));
-                }
-                Err(why) => found.damage = Some(why),
+                Ok(None) => format!("that of `{}` is gone", manifest.display()),
+                Err(why) => why,
+            };
+            found.damage = Some(damage);
+            match entry.required.get(manifest) {
+                Some(required) => found.required_by_damaged.extend_from_slice(required),
+                None => found.is_required_unknown = true,
             }
         }
         found
@@ -122,16 +169,19 @@ impl TrustStore {
     ) -> Option<Vec<RequiredHook>> {
         let root = project_root(manifest);
         inspected.borrow_mut().push(self.file(manifest));
+        let indexed = || self.indexed(manifest, root, inspected);
         match self.lookup(manifest) {
             Ok(Some(consent)) => return Some(consent.required),
-            Err(_) => return Some(Vec::new()),
-            Ok(None) if self.knows(manifest, root, inspected) => return Some(Vec::new()),
+            Err(_) => return Some(indexed().required().unwrap_or_default()),
             Ok(None) => {}
+        }
+        if let known @ IndexedConsent::Known(_) = indexed() {
+            return Some(known.required().unwrap_or_default());
         }
         let tree = GitTree::containing(root)?;
         let found = self.of_tree(&tree, root, inspected);
         let is_known = !found.consents.is_empty() || found.damage.is_some();
-        is_known.then(|| found.required())
+        is_known.then(|| found.required().unwrap_or_default())
     }
 
     /// The index entries of a consent.
@@ -149,9 +199,14 @@ impl TrustStore {
         for file in self.places(consent) {
             // One that cannot be read has nothing to keep.
             let entry = read_record::<IndexEntry>(&file);
-            let mut entry = entry.ok().flatten().unwrap_or_default();
+            let before = entry.ok().flatten();
+            let mut entry = before.clone().unwrap_or_default();
             if !entry.manifests.contains(&consent.manifest) {
                 entry.manifests.push(consent.manifest.clone());
+            }
+            let required = consent.required.clone();
+            entry.required.insert(consent.manifest.clone(), required);
+            if before.as_ref() != Some(&entry) {
                 anyhook_util::fs::replace(&file, &serde_json::to_vec(&entry)?)?;
             }
         }
@@ -201,6 +256,7 @@ impl TrustStore {
                 Ok(Some(mut entry)) if entry.manifests.contains(&manifest.to_owned()) => {
                     was_known = true;
                     entry.manifests.retain(|known| known != manifest);
+                    entry.required.remove(manifest);
                     if entry.manifests.is_empty() {
                         std::fs::remove_file(&file)?;
                     } else {

@@ -109,18 +109,17 @@ impl ProjectManifest<'_> {
         }
         all
     }
+}
 
-    /// The hooks whose failure blocks.
-    pub(super) fn required_hooks(&self) -> Vec<RequiredHook> {
-        let hooks = self.manifest.hooks.iter();
-        let required = hooks.filter(|hook| blocks_on_failure(hook));
-        required
-            .map(|hook| RequiredHook {
-                event: hook.event.clone(),
-                matcher: hook.matcher.clone(),
-            })
-            .collect()
-    }
+/// The hooks whose failure blocks.
+pub(in crate::config) fn required_hooks(hooks: &[Hook]) -> Vec<RequiredHook> {
+    let required = hooks.iter().filter(|hook| blocks_on_failure(hook));
+    required
+        .map(|hook| RequiredHook {
+            event: hook.event.clone(),
+            matcher: hook.matcher.clone(),
+        })
+        .collect()
 }
 
 /// Whether the call is blocked when this hook cannot run.
