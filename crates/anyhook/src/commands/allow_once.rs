@@ -13,7 +13,7 @@ use crate::render::{Terminal, visible};
 /// Let a denied call pass the next time that the agent tries it, once
 ///
 /// Finds the call by the id that `anyhook log --decision deny` shows. The same
-/// call then passes once, in the same session or folder, within ten minutes; the
+/// call then passes once, in the same session and folder, within ten minutes; the
 /// journal records the exception and its use. A hook of the administrator accepts
 /// no exception unless the managed policy says so. Works in a terminal only.
 #[derive(clap::Args)]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &AllowOnceArgs, terminal: &Terminal) -> anyhow::Result<C
     }
     let detail = event.summary.detail.as_deref().unwrap_or_default();
     terminal.line(&format!(
-        "{} may run this once within {} minutes, in the same session or folder:",
+        "{} may run this once within {} minutes, in the same session and folder:",
         record.agent,
         seconds / 60
     ));
