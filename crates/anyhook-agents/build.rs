@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs, process};
 
-#[path = "build/agent_toml.rs"]
+#[path = "src/agent_toml.rs"]
 mod agent_toml;
 #[path = "src/spec.rs"]
 #[allow(dead_code, reason = "the build only reads and writes the structs")]
@@ -30,7 +30,8 @@ fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").unwrap();
     let agents = Path::new(&root).join("agents");
     println!("cargo::rerun-if-changed={}", agents.display());
-    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rerun-if-changed=src/agent_toml.rs");
+    println!("cargo::rerun-if-changed=src/agent_toml");
     println!("cargo::rerun-if-changed=src/spec.rs");
     println!("cargo::rerun-if-changed=src/spec");
 
@@ -41,6 +42,19 @@ fn main() {
         .collect();
     slugs.sort();
 
+    let texts: Vec<(&str, String)> = slugs
+        .iter()
+        .map(|slug| {
+            let path = agents.join(slug).join("agent.toml");
+            println!("cargo::rerun-if-changed={}", path.display());
+            (slug.as_str(), fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    let known: agent_toml::KnownTables<'_> = texts
+        .iter()
+        .map(|(slug, text)| (*slug, text.as_str()))
+        .collect();
+
     let out = env::var("OUT_DIR").unwrap();
     let mut list = format!(
         "pub(crate) static AGENTS: [CompiledAgent; {}] = [\n",
@@ -50,10 +64,9 @@ fn main() {
     let mut roots: Vec<String> = Vec::new();
     for slug in &slugs {
         let path = agents.join(slug).join("agent.toml");
-        println!("cargo::rerun-if-changed={}", path.display());
-        let text = fs::read_to_string(&path).unwrap();
-        let file = format!("agents/{slug}/agent.toml");
-        let agent = agent_toml::parse(&file, &text).unwrap_or_else(|message| {
+        let file = agent_toml::file_name(slug);
+        let text = known.get(slug.as_str()).unwrap();
+        let agent = agent_toml::parse(&file, text, &known).unwrap_or_else(|message| {
             println!("cargo::error={message}");
             process::exit(1);
         });
@@ -61,17 +74,6 @@ fn main() {
             &agent.id, slug,
             "agents/{slug}/agent.toml: `id` must be the folder's name"
         );
-        let is_document = !matches!(
-            agent.config.shape,
-            spec::ConfigShape::Scripts | spec::ConfigShape::Plugin
-        );
-        for file in &agent.files {
-            assert!(
-                file.format.is_some() || !is_document,
-                "agents/{slug}/agent.toml: the file `{}` needs a `format`",
-                file.path
-            );
-        }
         let keep = |name: &str, bytes: Vec<u8>| {
             let path = Path::new(&out).join(format!("{slug}.{name}"));
             fs::write(&path, bytes).unwrap();
@@ -107,7 +109,7 @@ fn main() {
 
         let quirks_path = agents.join(slug).join("quirks.rs");
         println!("cargo::rerun-if-changed={}", quirks_path.display());
-        let quirks = if quirks_path.is_file() {
+        if quirks_path.is_file() {
             let module = slug.replace('-', "_");
             writeln!(
                 modules,
@@ -115,15 +117,20 @@ fn main() {
                 quirks_path.display().to_string()
             )
             .unwrap();
-            format!("&{module}::QUIRKS")
-        } else {
-            "&crate::quirks::NoQuirks".to_owned()
+        }
+        // An agent without quirks of its own has those of the one that it extends.
+        let has_quirks = |slug: &&str| agents.join(slug).join("quirks.rs").is_file();
+        let own_or_inherited = [Some(slug.as_str()), agent.extends.as_deref()];
+        let quirks = match own_or_inherited.into_iter().flatten().find(has_quirks) {
+            Some(slug) => format!("&{}::QUIRKS", slug.replace('-', "_")),
+            None => "&crate::quirks::NoQuirks".to_owned(),
         };
+        let source = format!("include_str!({:?})", path.display().to_string());
         let aliases = &agent.aliases;
         let paths: Vec<_> = agent.files.iter().map(|file| &file.path).collect();
         writeln!(
             list,
-            "CompiledAgent {{ slug: {slug:?}, aliases: &{aliases:?}, paths: &{paths:?}, whole: LazyTable::new({whole}), run: LazyTable::new({run}), core: {core}, events: {{ static EVENTS: [CompiledEvent; {}] = [{events}]; &EVENTS }}, event_at: {event_at:?}, quirks: {quirks} }},",
+            "CompiledAgent {{ slug: {slug:?}, aliases: &{aliases:?}, paths: &{paths:?}, whole: LazyTable::new({whole}), run: LazyTable::new({run}), core: {core}, events: {{ static EVENTS: [CompiledEvent; {}] = [{events}]; &EVENTS }}, event_at: {event_at:?}, quirks: {quirks}, source: {source} }},",
             parts.len(),
         )
         .unwrap();

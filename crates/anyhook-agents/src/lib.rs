@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+pub mod agent_toml;
 pub mod codec;
 pub mod config;
 pub mod likeness;
@@ -55,6 +56,8 @@ pub(crate) struct CompiledAgent {
     /// Pointer to the event's name in a payload; empty if payloads have none.
     event_at: &'static str,
     quirks: &'static dyn Quirks,
+    /// The text of its `agent.toml`, for a user's own agent that extends it.
+    source: &'static str,
 }
 
 /// One event of a compiled agent.
@@ -113,6 +116,12 @@ impl std::fmt::Debug for Adapter {
 /// The slugs of all agents, in alphabetical order.
 pub fn slugs() -> impl Iterator<Item = &'static str> {
     generated::AGENTS.iter().map(|agent| agent.slug)
+}
+
+/// The texts of the tables, which a user's own agent may extend.
+pub fn known_tables() -> agent_toml::KnownTables<'static> {
+    let agents = generated::AGENTS.iter();
+    agents.map(|agent| (agent.slug, agent.source)).collect()
 }
 
 /// Slugs and aliases of all agents.

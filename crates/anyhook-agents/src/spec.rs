@@ -175,6 +175,9 @@ pub struct AgentSpec {
     /// The hazard that describes hooks in `also_reads` files.
     #[serde(default)]
     pub also_reads_hazard: Option<Str>,
+    /// The agent whose table this one completes. Set by the reader of the table.
+    #[serde(default)]
+    pub extends: Option<Str>,
 }
 
 /// One event, with its answer profile and the profile's name.

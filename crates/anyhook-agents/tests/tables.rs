@@ -16,13 +16,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use anyhook_agents::spec;
+use anyhook_agents::{agent_toml, known_tables};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-#[allow(unreachable_pub, reason = "shared with the build script")]
-#[path = "../build/agent_toml.rs"]
-mod agent_toml;
 
 /// Texts that are an agent's own, or are written for people.
 const FREE_TEXTS: &[&str] = &[
@@ -89,6 +85,7 @@ const FREE_TEXTS: &[&str] = &[
     "env.*",
     "absent.*",
     "hazard.*",
+    "inherit.words.*",
     "env_source.path",
     "env_source.at",
     "off_switch.at",
@@ -105,6 +102,7 @@ const FREE_KEYS: &[&str] = &[
     "tool.when",
     "answer",
     "unreadable",
+    "inherit.words",
     "answer.*.empty",
     "answer.*.*.stdout.*",
     "env",
@@ -170,12 +168,13 @@ fn fits(pattern: &str, path: &str) -> bool {
 #[test]
 fn a_mistyped_word_stops_the_build_with_file_and_line() {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents");
+    let known = known_tables();
     let mut faults = Vec::new();
     let mut checked = BTreeSet::new();
     for slug in anyhook_agents::slugs() {
         let file = format!("agents/{slug}/agent.toml");
         let text = fs::read_to_string(agents.join(slug).join("agent.toml")).unwrap();
-        assert!(agent_toml::parse(&file, &text).is_ok(), "{file}");
+        assert!(agent_toml::parse(&file, &text, &known).is_ok(), "{file}");
         let mut words = Vec::new();
         collect_table("", DeTable::parse(&text).unwrap().get_ref(), &mut words);
         let mut seen = BTreeSet::new();
@@ -191,7 +190,7 @@ fn a_mistyped_word_stops_the_build_with_file_and_line() {
             mistyped.insert(word.span.end - quote, 'x');
             let line = text[..word.span.start].matches('\n').count() + 1;
             let place = format!("{file}:{line}: ");
-            match agent_toml::parse(&file, &mistyped) {
+            match agent_toml::parse(&file, &mistyped, &known) {
                 Ok(_) => faults.push(format!(
                     "{place}`{}x` at `{}` is accepted",
                     word.text, word.path
@@ -227,6 +226,7 @@ fn a_mistyped_word_stops_the_build_with_file_and_line() {
 
 #[test]
 fn a_mistyped_hole_stops_the_build() {
+    let known = known_tables();
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents");
     for slug in anyhook_agents::slugs() {
         let text = fs::read_to_string(agents.join(slug).join("agent.toml")).unwrap();
@@ -245,7 +245,7 @@ fn a_mistyped_hole_stops_the_build() {
             let mut mistyped = text.clone();
             mistyped.insert(at + hole.len(), 'x');
             let line = text[..at].matches('\n').count() + 1;
-            let message = agent_toml::parse("agent.toml", &mistyped).err();
+            let message = agent_toml::parse("agent.toml", &mistyped, &known).err();
             let message = message.unwrap_or_else(|| format!("{slug}: {hole} is accepted"));
             assert!(
                 message.starts_with(&format!("agent.toml:{line}: unknown word")),

@@ -1,8 +1,11 @@
 //! Reads one `agent.toml` and reports what does not fit with file and line.
 //!
-//! Compiled into `build.rs` and into the test that mistypes every word, not
-//! into the library. Serde checks the words of enums; this module checks the
-//! words that the registry, the manifest or the table itself defines.
+//! Compiled into `build.rs` as well as into the library, which reads the tables
+//! of a user's own agents. Serde checks the words of enums; this module checks
+//! the words that the registry, the manifest or the table itself defines.
+
+#[path = "agent_toml/inherit.rs"]
+mod inherit;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +16,8 @@ use anyhook_model::{fields, registry};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::spec::{AgentSpec, Str};
+use crate::spec::{AgentSpec, ConfigShape, Str};
+use inherit::Source;
 
 /// Canonical places that a row of a payload may fill.
 const ROW_TARGETS: &[&str] = &[
@@ -68,19 +72,188 @@ const ENV_HOLES: &[&str] = &[
 ];
 const MCP_HOLES: &[&str] = &["server", "tool"];
 
-/// The table of an agent, or `<file>:<line>: <what is wrong>`.
-pub fn parse(file: &str, text: &str) -> Result<AgentSpec, String> {
-    let at = |span: Range<usize>, message: &str| {
-        let before = text.get(..span.start).unwrap_or_default();
-        format!("{file}:{}: {message}", before.matches('\n').count() + 1)
-    };
-    let located = |error: toml::de::Error| at(error.span().unwrap_or_default(), error.message());
-    let agent: AgentSpec = toml::from_str(text).map_err(located)?;
-    let table = DeTable::parse(text).map_err(located)?;
+/// The keys of a table. Serde knows all but two of them, but meets what an
+/// incomplete row lacks before a mistyped key.
+const TOP_LEVEL: &[&str] = &[
+    "id",
+    "extends",
+    "inherit",
+    "name",
+    "homepage",
+    "summary",
+    "aliases",
+    "verified",
+    "pseudo",
+    "legacy",
+    "trust",
+    "also_reads",
+    "also_reads_hazard",
+    "detect",
+    "launch",
+    "ledger",
+    "file",
+    "config",
+    "payload",
+    "event",
+    "tool",
+    "mcp",
+    "unreadable",
+    "answer",
+    "env",
+    "env_source",
+    "absent",
+    "hazard",
+    "off_switch",
+];
+
+/// How many tables a table may extend, one by the other.
+const MAX_CHAIN: usize = 4;
+
+/// The tables that others may extend: slug → text.
+pub type KnownTables<'a> = BTreeMap<&'a str, &'a str>;
+
+/// The file of a table in this project.
+pub fn file_name(slug: &str) -> String {
+    format!("agents/{slug}/agent.toml")
+}
+
+/// The table of an agent, or `<file>:<line>: <what is wrong>`. A table that
+/// extends another names both files in a message.
+pub fn parse(file: &str, text: &str, known: &KnownTables<'_>) -> Result<AgentSpec, String> {
+    let mut sources = vec![Source {
+        file: file.to_owned(),
+        text,
+        start: 0,
+    }];
+    let (table, extends) = located(&mut sources, known)?;
+    let at = |span: Range<usize>, message: &str| place(&sources, span, message);
+    let deserializer = toml::de::Deserializer::from(table.clone());
+    let mut agent: AgentSpec = serde::Deserialize::deserialize(deserializer)
+        .map_err(|error: toml::de::Error| at(error.span().unwrap_or_default(), error.message()))?;
+    agent.extends = extends.map(Str::from);
     Words { agent: &agent }
         .check_table(&[], table.get_ref())
         .map_err(|(span, message)| at(span, &message))?;
+    drop_unused_answers(&mut agent, table.get_ref(), text.len());
+    let is_document = !matches!(
+        agent.config.shape,
+        ConfigShape::Scripts | ConfigShape::Plugin
+    );
+    if let Some(file) = agent.files.iter().find(|file| file.format.is_none())
+        && is_document
+    {
+        let message = format!("the file `{}` needs a `format`", file.path);
+        return Err(at(table.span(), &message));
+    }
     Ok(agent)
+}
+
+/// Answer profiles of another table that no event of this agent uses. Those of
+/// its own text, which is `length` long, stay.
+fn drop_unused_answers(agent: &mut AgentSpec, table: &DeTable<'_>, length: usize) {
+    let used: Vec<Str> = agent
+        .events
+        .iter()
+        .filter_map(|event| event.answer.clone())
+        .collect();
+    let written = table.get("answer").map(Spanned::get_ref);
+    let is_own = |name: &Str| match written {
+        Some(DeValue::Table(answers)) => answers
+            .keys()
+            .any(|key| *key.get_ref() == **name && key.span().start <= length),
+        _ => false,
+    };
+    agent
+        .answers
+        .retain(|name, _| used.contains(name) || is_own(name));
+}
+
+/// The table with what it inherits, and the agent that it extends.
+fn located<'a>(
+    sources: &mut Vec<Source<'a>>,
+    known: &KnownTables<'a>,
+) -> Result<(Spanned<DeTable<'a>>, Option<String>), String> {
+    let mut tables: Vec<Spanned<DeTable<'a>>> = Vec::new();
+    let mut extends = None;
+    while let Some(source) = sources.last() {
+        let mut table = inherit::located_table(source).map_err(|error| {
+            let span = error.span().unwrap_or_default();
+            let span = span.start + source.start..span.end + source.start;
+            place(sources, span, error.message())
+        })?;
+        let base = table.get_mut().remove("extends");
+        for key in table.get_ref().keys() {
+            check_word(key.get_ref(), key.span(), TOP_LEVEL)
+                .map_err(|(span, message)| place(sources, span, &message))?;
+        }
+        if let Some(inherit) = table.get_ref().get("inherit")
+            && base.is_none()
+        {
+            let message = "`[inherit]` without `extends`";
+            return Err(place(sources, inherit.span(), message));
+        }
+        tables.push(table);
+        let Some(base) = base else { break };
+        let span = base.span();
+        let DeValue::String(name) = base.into_inner() else {
+            return Err(place(
+                sources,
+                span,
+                "`extends` must be the name of an agent",
+            ));
+        };
+        let names: Vec<&str> = known.keys().copied().collect();
+        check_word(&name, span.clone(), &names)
+            .map_err(|(span, message)| place(sources, span, &message))?;
+        if sources.len() > MAX_CHAIN {
+            let message = format!("extends itself, or more than {MAX_CHAIN} tables");
+            return Err(place(sources, span, &message));
+        }
+        let Some(text) = known.get(name.as_ref()) else {
+            break;
+        };
+        let start = sources
+            .last()
+            .map_or(0, |last| last.start + last.text.len() + 1);
+        sources.push(Source {
+            file: file_name(&name),
+            text,
+            start,
+        });
+        extends.get_or_insert(name.into_owned());
+    }
+    let mut table = tables
+        .pop()
+        .unwrap_or_else(|| Spanned::new(0..0, DeTable::new()));
+    while let Some(own) = tables.pop() {
+        table = inherit::merged(own, table.into_inner())
+            .map_err(|(span, message)| place(sources, span, &message))?;
+    }
+    Ok((table, extends))
+}
+
+/// `<file>:<line>: <message>`, and the other files of the chain.
+fn place(sources: &[Source<'_>], span: Range<usize>, message: &str) -> String {
+    let mut found = sources.iter().rev();
+    let Some(source) = found.find(|source| span.start >= source.start) else {
+        return message.to_owned();
+    };
+    let before = source
+        .text
+        .get(..span.start - source.start)
+        .unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let others: Vec<&str> = sources
+        .iter()
+        .filter(|other| other.start != source.start)
+        .map(|other| other.file.as_str())
+        .collect();
+    let chain = match others.as_slice() {
+        [] => String::new(),
+        [first, ..] if source.start > 0 => format!(" (inherited by {first})"),
+        others => format!(" (extends {})", others.join(", ")),
+    };
+    format!("{}:{line}: {message}{chain}", source.file)
 }
 
 type Checked = Result<(), (Range<usize>, String)>;
