@@ -126,7 +126,7 @@ pub fn parse(file: &str, text: &str, known: &KnownTables<'_>) -> Result<AgentSpe
         start: 0,
     }];
     let (table, extends) = located(&mut sources, known)?;
-    let at = |span: Range<usize>, message: &str| place(&sources, span, message);
+    let at = |span: Range<usize>, message: &str| located_message(&sources, span, message);
     let deserializer = toml::de::Deserializer::from(table.clone());
     let mut agent: AgentSpec = serde::Deserialize::deserialize(deserializer)
         .map_err(|error: toml::de::Error| at(error.span().unwrap_or_default(), error.message()))?;
@@ -179,24 +179,24 @@ fn located<'a>(
         let mut table = inherit::located_table(source).map_err(|error| {
             let span = error.span().unwrap_or_default();
             let span = span.start + source.start..span.end + source.start;
-            place(sources, span, error.message())
+            located_message(sources, span, error.message())
         })?;
         let base = table.get_mut().remove("extends");
         for key in table.get_ref().keys() {
             check_word(key.get_ref(), key.span(), TOP_LEVEL)
-                .map_err(|(span, message)| place(sources, span, &message))?;
+                .map_err(|(span, message)| located_message(sources, span, &message))?;
         }
         if let Some(inherit) = table.get_ref().get("inherit")
             && base.is_none()
         {
             let message = "`[inherit]` without `extends`";
-            return Err(place(sources, inherit.span(), message));
+            return Err(located_message(sources, inherit.span(), message));
         }
         tables.push(table);
         let Some(base) = base else { break };
         let span = base.span();
         let DeValue::String(name) = base.into_inner() else {
-            return Err(place(
+            return Err(located_message(
                 sources,
                 span,
                 "`extends` must be the name of an agent",
@@ -204,10 +204,10 @@ fn located<'a>(
         };
         let names: Vec<&str> = known.keys().copied().collect();
         check_word(&name, span.clone(), &names)
-            .map_err(|(span, message)| place(sources, span, &message))?;
+            .map_err(|(span, message)| located_message(sources, span, &message))?;
         if sources.len() > MAX_CHAIN {
             let message = format!("extends itself, or more than {MAX_CHAIN} tables");
-            return Err(place(sources, span, &message));
+            return Err(located_message(sources, span, &message));
         }
         let Some(text) = known.get(name.as_ref()) else {
             break;
@@ -227,13 +227,13 @@ fn located<'a>(
         .unwrap_or_else(|| Spanned::new(0..0, DeTable::new()));
     while let Some(own) = tables.pop() {
         table = inherit::merged(own, table.into_inner())
-            .map_err(|(span, message)| place(sources, span, &message))?;
+            .map_err(|(span, message)| located_message(sources, span, &message))?;
     }
     Ok((table, extends))
 }
 
 /// `<file>:<line>: <message>`, and the other files of the chain.
-fn place(sources: &[Source<'_>], span: Range<usize>, message: &str) -> String {
+fn located_message(sources: &[Source<'_>], span: Range<usize>, message: &str) -> String {
     let mut found = sources.iter().rev();
     let Some(source) = found.find(|source| span.start >= source.start) else {
         return message.to_owned();

@@ -6,6 +6,7 @@
 
 #![deny(clippy::disallowed_methods)]
 
+#[cfg(feature = "own-agents")]
 pub mod agent_toml;
 pub mod codec;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod matcher_variants;
 pub mod matchers;
 pub mod matrix;
 pub mod output;
+pub mod own;
 pub mod payload;
 pub mod quirks;
 pub mod respond;
@@ -21,6 +23,8 @@ pub mod spec;
 pub mod tools;
 pub mod trust;
 
+#[cfg(feature = "own-agents")]
+mod complete;
 mod patch;
 mod pointer;
 mod template;
@@ -57,6 +61,10 @@ pub(crate) struct CompiledAgent {
     event_at: &'static str,
     quirks: &'static dyn Quirks,
     /// The text of its `agent.toml`, for a user's own agent that extends it.
+    #[cfg_attr(
+        not(feature = "own-agents"),
+        expect(dead_code, reason = "only a reader of tables uses it")
+    )]
     source: &'static str,
 }
 
@@ -113,12 +121,18 @@ impl std::fmt::Debug for Adapter {
     }
 }
 
-/// The slugs of all agents, in alphabetical order.
+/// The slugs of all agents, in alphabetical order, the user's own last.
 pub fn slugs() -> impl Iterator<Item = &'static str> {
-    generated::AGENTS.iter().map(|agent| agent.slug)
+    compiled_agents().map(|agent| agent.slug)
+}
+
+/// The agents of the build, then the user's own.
+fn compiled_agents() -> impl Iterator<Item = &'static CompiledAgent> {
+    generated::AGENTS.iter().chain(own::agents())
 }
 
 /// The texts of the tables, which a user's own agent may extend.
+#[cfg(feature = "own-agents")]
 pub fn known_tables() -> agent_toml::KnownTables<'static> {
     let agents = generated::AGENTS.iter();
     agents.map(|agent| (agent.slug, agent.source)).collect()
@@ -126,14 +140,14 @@ pub fn known_tables() -> agent_toml::KnownTables<'static> {
 
 /// Slugs and aliases of all agents.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    generated::AGENTS
-        .iter()
+    compiled_agents()
         .flat_map(|agent| std::iter::once(agent.slug).chain(agent.aliases.iter().copied()))
 }
 
 /// Pointers to lists of workspace roots, in the payload of any agent.
-pub fn workspace_roots() -> &'static [&'static str] {
-    generated::WORKSPACE_ROOTS
+pub fn workspace_roots() -> impl Iterator<Item = &'static str> {
+    let built_in = generated::WORKSPACE_ROOTS.iter().copied();
+    built_in.chain(own::workspace_roots())
 }
 
 /// All agents.
@@ -144,16 +158,14 @@ pub fn all() -> impl Iterator<Item = &'static Adapter> {
 /// The agents with a config file whose path, as in their table, fits. Other
 /// tables are not decoded.
 pub fn with_path(fits: impl Fn(&str) -> bool) -> impl Iterator<Item = &'static Adapter> {
-    generated::AGENTS
-        .iter()
+    compiled_agents()
         .filter(move |agent| agent.paths.iter().any(|path| fits(path)))
         .filter_map(|agent| get(agent.slug))
 }
 
 /// The paths of all agents' config files, as in their tables. Decodes none.
 pub fn config_paths() -> impl Iterator<Item = &'static str> {
-    let agents = generated::AGENTS.iter();
-    agents.flat_map(|agent| agent.paths.iter().copied())
+    compiled_agents().flat_map(|agent| agent.paths.iter().copied())
 }
 
 /// An agent by slug or alias. Decodes only this agent's table.
@@ -174,8 +186,7 @@ pub struct AgentHandle(&'static CompiledAgent);
 
 /// The agent of this slug or alias.
 pub fn agent_handle(name: &str) -> Option<AgentHandle> {
-    generated::AGENTS
-        .iter()
+    compiled_agents()
         .find(|agent| agent.slug == name || agent.aliases.contains(&name))
         .map(AgentHandle)
 }

@@ -1,148 +1,15 @@
-//! Whether a table is complete: what a new agent's table forgot.
-//!
-//! A tool is mapped or absent with a reason. An event that is not mapped is
-//! not available; a note in `[absent.events]` is optional.
+//! Whether the tables are complete, and whether the models know the same events.
 
 #![cfg(test)]
-
-use anyhook_agents::spec::{Blocking, ConfigShape, MatcherSyntax};
-use anyhook_model::registry;
 
 #[test]
 fn canonical_names_are_mapped_or_absent() {
     let mut gaps = Vec::new();
     for adapter in anyhook_agents::all() {
-        let spec = &adapter.spec;
-        let id = &spec.id;
-        for event in registry::EVENTS {
-            let has = spec
-                .events
-                .iter()
-                .any(|one| one.is.as_deref() == Some(event.name));
-            let absent = spec.absent.events.get(event.name);
-            match (has, absent) {
-                (true, Some(_)) => {
-                    gaps.push(format!("{id}: event `{}` is mapped and absent", event.name));
-                }
-                (false, Some(why)) if why.len() < 5 => gaps.push(format!(
-                    "{id}: event `{}` is absent with an empty note",
-                    event.name
-                )),
-                _ => {}
-            }
-        }
-        let class_events = spec.events.iter().any(|event| !event.tools.is_empty());
-        for tool in registry::TOOLS {
-            let has = !adapter.native_names(tool.name).is_empty()
-                || (class_events
-                    && spec
-                        .events
-                        .iter()
-                        .any(|event| event.tools.iter().any(|one| one == tool.name)));
-            match (has, spec.absent.tools.get(tool.name)) {
-                (false, None) => gaps.push(format!(
-                    "{id}: tool `{}` is neither mapped nor in [absent.tools]",
-                    tool.name
-                )),
-                (true, Some(_)) => {
-                    gaps.push(format!("{id}: tool `{}` is mapped and absent", tool.name));
-                }
-                _ => {}
-            }
-        }
-        for name in spec.absent.events.keys() {
-            if registry::event(name).is_none() {
-                gaps.push(format!(
-                    "{id}: [absent.events] names `{name}`, which is not canonical"
-                ));
-            }
-        }
-        for name in spec.absent.tools.keys() {
-            if registry::tool(name).is_none() {
-                gaps.push(format!(
-                    "{id}: [absent.tools] names `{name}`, which is not canonical"
-                ));
-            }
-        }
+        let found = anyhook_agents::own::gaps(&adapter.spec).into_iter();
+        gaps.extend(found.map(|gap| format!("{}: {gap}", adapter.spec.id)));
     }
     assert!(gaps.is_empty(), "{}", gaps.join("\n"));
-}
-
-#[test]
-fn tables_refer_only_to_what_exists() {
-    let mut faults = Vec::new();
-    for adapter in anyhook_agents::all() {
-        let spec = &adapter.spec;
-        let id = &spec.id;
-        for event in &spec.events {
-            if let Some(is) = &event.is
-                && registry::event(is).is_none()
-            {
-                faults.push(format!(
-                    "{id}: `{}` is `{is}`, which is not canonical",
-                    event.native
-                ));
-            }
-            if let Some(answer) = &event.answer
-                && !spec.answers.contains_key(answer)
-            {
-                faults.push(format!(
-                    "{id}: `{}` answers by `{answer}`, which is not there",
-                    event.native
-                ));
-            }
-            let profile = event
-                .answer
-                .as_ref()
-                .and_then(|answer| spec.answers.get(answer));
-            let denies = profile.is_some_and(|profile| !profile.deny.is_empty());
-            if denies == (event.blocking == Blocking::Observe) && !event.noisy {
-                faults.push(format!(
-                    "{id}: `{}` is `{:?}` and its answer {} deny",
-                    event.native,
-                    event.blocking,
-                    if denies { "can" } else { "cannot" }
-                ));
-            }
-            for tool in &event.tools {
-                if tool != "mcp" && registry::tool(tool).is_none() {
-                    faults.push(format!(
-                        "{id}: `{}` is for `{tool}`, which is no canonical tool",
-                        event.native
-                    ));
-                }
-            }
-        }
-        for name in spec.answers.keys() {
-            if !spec
-                .events
-                .iter()
-                .any(|event| event.answer.as_ref() == Some(name))
-            {
-                faults.push(format!("{id}: no event answers by `{name}`"));
-            }
-        }
-        for tool in &spec.tools {
-            if registry::tool(&tool.is).is_none() {
-                faults.push(format!(
-                    "{id}: `{}` is `{}`, which is no canonical tool",
-                    tool.native, tool.is
-                ));
-            }
-        }
-        let matcher = &spec.config.matcher;
-        if matcher.syntax != MatcherSyntax::None
-            && matcher.at.is_empty()
-            && spec.config.shape != ConfigShape::Plugin
-        {
-            faults.push(format!("{id}: matchers have a syntax and no place"));
-        }
-        let writes = spec.files.iter().filter(|file| file.write).count();
-        if writes == 0 {
-            faults.push(format!("{id}: no file is written"));
-        }
-    }
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 #[test]

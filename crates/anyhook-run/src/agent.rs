@@ -5,6 +5,7 @@
 
 pub(crate) mod adapter;
 pub mod failure;
+pub mod own;
 pub(crate) mod shared_config;
 
 use anyhook_agents::likeness::complete_call;
@@ -82,9 +83,17 @@ pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, St
         None => adapter::detect(payload)
             .ok_or("could not detect which agent is calling; pass `--agent <NAME>`")?,
     };
-    let caller =
-        anyhook_agents::agent_handle(slug).ok_or_else(|| format!("there is no agent `{slug}`"))?;
+    let caller = own::find_agent(slug).ok_or_else(|| unknown_agent(slug))?;
     Ok((Box::new(AdapterAgent(caller)), why))
+}
+
+/// Why there is no such agent: perhaps its table cannot be used.
+fn unknown_agent(name: &str) -> String {
+    let mut problems = own::load_own_agents().iter();
+    match problems.find(|problem| problem.contains(name)) {
+        Some(problem) => format!("there is no agent `{name}`: {problem}"),
+        None => format!("there is no agent `{name}`"),
+    }
 }
 
 struct Canonical;

@@ -132,6 +132,11 @@ pub(crate) fn main() -> u8 {
         terminal.error(&format!("{error:#}"));
         return CommandStatus::Failure as u8;
     }
+    if !matches!(cli.command, Command::Run(_)) {
+        for problem in anyhook_run::agent::own::load_own_agents() {
+            terminal.note(&format!("warning: {problem}"));
+        }
+    }
     let result = match cli.command {
         Command::Run(_) => return run_hooks(std::env::args_os().skip(2)),
         Command::Guard(args) => match guard::run(&args, &terminal) {

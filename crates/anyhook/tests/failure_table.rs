@@ -684,7 +684,7 @@ fn columns() -> Vec<Column> {
         );
     }
     let agents: BTreeSet<_> = columns.iter().map(|column| column.name().0).collect();
-    assert_eq!(agents.len(), 14, "{agents:?}");
+    assert_eq!(agents.len(), clients().count(), "{agents:?}");
     columns
 }
 
@@ -993,8 +993,9 @@ fn document(failures: &[Failure], columns: &[Column], cells: usize) -> String {
     }
     let _ = writeln!(
         text,
-        "\n## Events\n\nTried at {} events of 14 agents, rows with * at those before a tool runs only; {cells} calls in all:\n\n| agent | events |\n|---|---|",
-        columns.len()
+        "\n## Events\n\nTried at {} events of {} agents, rows with * at those before a tool runs only; {cells} calls in all:\n\n| agent | events |\n|---|---|",
+        columns.len(),
+        clients().count()
     );
     for adapter in clients() {
         let own = columns

@@ -46,7 +46,7 @@ impl EventFolders {
             }
         }
         let native = event.metadata.get(NATIVE);
-        let pointers = anyhook_agents::workspace_roots().iter();
+        let pointers = anyhook_agents::workspace_roots();
         let lists = pointers.filter_map(|pointer| native?.pointer(pointer)?.as_array());
         for root in lists.flatten() {
             let path = root.get("path").unwrap_or(root).as_str();

@@ -13,6 +13,7 @@ use anyhook_agents::config::hook_keys::NATIVE_EVENT;
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{Decision, HookEvent, HookResponse, Loss, lenient_json};
 
+use crate::agent::own::find_agent;
 use crate::config::manifest::SelectedHook;
 use crate::run::exec::MAX_OUTPUT_BYTES;
 
@@ -118,7 +119,8 @@ pub fn resolve<'a>(
         })),
         Some(NeutralDialect::OpenHook) => Some(Box::new(openhook::OpenHookDialect(envelopes))),
         None => {
-            let adapter = anyhook_agents::get_for_run(name)?;
+            let slug = find_agent(name)?.slug();
+            let adapter = anyhook_agents::get_for_run(slug)?;
             let data = selected.hook.provider_data.get(adapter.spec.id.as_ref());
             Some(Box::new(agent::AgentDialect {
                 adapter,

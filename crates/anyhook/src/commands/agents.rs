@@ -1,10 +1,13 @@
 //! `anyhook agents`: what anyhook knows about each agent, and which are installed here.
 
-use anyhook_agents::Adapter;
+use std::path::{Path, PathBuf};
+
 use anyhook_agents::matrix::{Support, clients};
+use anyhook_agents::{Adapter, own};
 use anyhook_install::Machine;
 use anyhook_model::registry::{CAPABILITIES, EVENTS, TOOLS};
 use anyhook_model::suggest;
+use anyhook_run::agent::own::read_table;
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 
@@ -16,14 +19,32 @@ use crate::table;
 /// List the supported agents and which are installed here
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  anyhook agents\n  anyhook agents cursor\n  anyhook agents --json"
+    after_help = "Examples:\n  anyhook agents\n  anyhook agents cursor\n  anyhook agents --json\n  anyhook agents check ~/.config/anyhook/agents/mine/agent.toml",
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct AgentsArgs {
+    #[command(subcommand)]
+    command: Option<AgentsCommand>,
     /// Show everything about one agent
     agent: Option<String>,
     /// Print JSON: the whole matrix of events, tools and capabilities
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum AgentsCommand {
+    /// Check the table of an agent of your own
+    #[command(
+        after_help = "Example:\n  anyhook agents check ~/.config/anyhook/agents/mine/agent.toml"
+    )]
+    Check {
+        /// An `agent.toml`; the name of its folder is the agent's
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// An agent by slug or alias; the error suggests a similar name.
@@ -60,6 +81,9 @@ pub(crate) fn find_clients(names: &[String]) -> anyhow::Result<Vec<&'static Adap
 }
 
 pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    if let Some(AgentsCommand::Check { file, json }) = &args.command {
+        return check(file, *json, terminal);
+    }
     let world = install::world()?;
     if let Some(name) = &args.agent {
         let adapter = find(name)?;
@@ -102,6 +126,45 @@ pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<Comm
     });
     table::print_unwrapped(terminal, titles, rows);
     Ok(CommandStatus::Success)
+}
+
+/// What is wrong with a user's own table, or what it describes.
+fn check(file: &Path, as_json: bool, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let table = std::path::absolute(file).map_err(|error| error.to_string());
+    let table = table.and_then(|file| read_table(&file));
+    let read = table.and_then(|table| Ok((own::read_own_table(&table)?, table.file)));
+    let (agent, problems) = match read {
+        Ok((agent, file)) => {
+            let gaps = own::gaps(&agent).into_iter();
+            let problems = gaps.map(|gap| format!("{file}: {gap}")).collect();
+            (Some(agent), problems)
+        }
+        Err(problem) => (None, vec![problem]),
+    };
+    let status = if problems.is_empty() {
+        CommandStatus::Success
+    } else {
+        CommandStatus::Failure
+    };
+    if as_json {
+        let id = agent.as_ref().map(|agent| &agent.id);
+        terminal.json(&json!({ "agent": id, "problems": problems }))?;
+        return Ok(status);
+    }
+    for problem in &problems {
+        terminal.error(problem);
+    }
+    if let Some(agent) = agent.filter(|_| problems.is_empty()) {
+        let extends = agent.extends.as_deref();
+        terminal.line(&format!(
+            "`{}` can be used: {} events, {} tools{}",
+            agent.id,
+            agent.events.len(),
+            agent.tools.len(),
+            extends.map_or(String::new(), |base| format!(", extends `{base}`")),
+        ));
+    }
+    Ok(status)
 }
 
 fn described(adapter: &'static Adapter, world: &Machine) -> Value {

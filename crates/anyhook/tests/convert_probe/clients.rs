@@ -80,7 +80,7 @@ const PLAIN: Client = Client {
     has_args: false,
 };
 
-pub(crate) const CLIENTS: [Client; 14] = [
+pub(crate) const CLIENTS: [Client; 16] = [
     Client {
         slug: "auggie",
         matching: Matching::RegexMcpApart,
@@ -161,6 +161,34 @@ pub(crate) const CLIENTS: [Client; 14] = [
         start: Start::ShellWithText,
         project_variables: &["GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"],
         keys: keys_with_shell("run_shell_command"),
+        ..PLAIN
+    },
+    Client {
+        slug: "grok-build",
+        matching: Matching::ListOrRegex(""),
+        aliases: &[
+            ("Bash", "run_terminal_command"),
+            ("Read", "read_file"),
+            ("Edit", "search_replace"),
+            ("Write", "search_replace"),
+            ("MultiEdit", "search_replace"),
+            ("Grep", "grep"),
+            ("Glob", "list_dir"),
+            ("ListDir", "list_dir"),
+            ("WebSearch", "web_search"),
+            ("Task", "spawn_subagent"),
+        ],
+        project_variables: &["GROK_WORKSPACE_ROOT", "CLAUDE_PROJECT_DIR"],
+        keys: keys_with_shell("run_terminal_command"),
+        ..PLAIN
+    },
+    Client {
+        slug: "kilo",
+        keys: PayloadKeys {
+            command: &["output", "args", "command"],
+            path: &["output", "args", "filePath"],
+            shell: Some(("tool", "bash")),
+        },
         ..PLAIN
     },
     Client {

@@ -29,13 +29,8 @@ struct WrongCell {
 }
 
 /// Guards that the dispatcher does not run as their agent does: matchers for an MCP
-/// tool whose name does not show the server, and fields that only the generated
-/// program of an agent adds to the payload.
-const DISPATCHER_GAPS: [(&str, &str); 3] = [
-    ("auggie", "MCP tool"),
-    ("auggie", "MCP server"),
-    ("opencode", "reads Claude's"),
-];
+/// tool whose name does not show the server.
+const DISPATCHER_GAPS: [(&str, &str); 2] = [("auggie", "MCP tool"), ("auggie", "MCP server")];
 
 /// What came of the cells.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use anyhook_util::env;
 use serde::Serialize;
 
 use super::RequiredHook;
+use crate::agent::own::find_agent;
 use crate::config::discover::{PROJECT_FOLDER, policy_in, policy_paths};
 use crate::config::manifest::{HandlerCommand, working_dir};
 use crate::run::exec::command::CommandContext;
@@ -185,7 +186,8 @@ pub(super) fn variables(hook: &Hook, root: &Path, folder: &Path) -> Vec<(String,
         Some((name.clone(), value.to_owned()))
     });
     let dialect = hook.handler.dialect.as_deref();
-    let adapter = dialect.and_then(anyhook_agents::get_for_run);
+    let agent = dialect.and_then(find_agent);
+    let adapter = agent.and_then(|agent| anyhook_agents::get_for_run(agent.slug()));
     let given = adapter.into_iter().flat_map(|adapter| &adapter.spec.env);
     let given = given.filter_map(|(name, template)| {
         let value = template.replace("{project}", &text(root));

@@ -27,7 +27,8 @@ impl Dialect for AgentDialect<'_> {
             return Err(format!("{} has no such event", self.adapter.spec.name));
         }
         let parts = parts.into_iter().map(|part| {
-            let mut stdin = part.payload.to_string().into_bytes();
+            let payload = self.adapter.payload_of_program(part.payload);
+            let mut stdin = payload.to_string().into_bytes();
             stdin.push(b'\n');
             Payload {
                 stdin,
