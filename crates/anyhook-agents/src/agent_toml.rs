@@ -328,6 +328,10 @@ impl<'a> Words<'a> {
             ["event", "answer"] => keys(&self.agent.answers),
             ["event", "common"] => keys(&self.agent.payload.rows),
             ["file", "variant"] => keys(&self.agent.config.variant),
+            ["file", "ignored_beside"] => {
+                let files = self.agent.files.iter();
+                files.map(|file| file.path.as_ref()).collect()
+            }
             ["off_switch", "hazard"] | ["also_reads_hazard"] => {
                 let hazards = self.agent.hazards.iter();
                 hazards.map(|hazard| hazard.id.as_ref()).collect()

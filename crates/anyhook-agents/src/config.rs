@@ -36,6 +36,10 @@ pub mod hook_keys {
     pub const HAS_TYPE: &str = "$typed";
     /// The entry has no timeout; the hook's is the agent's default.
     pub const DEFAULT_TIMEOUT: &str = "$default_timeout";
+    /// The entry has a command for Windows only; the hook's is [`NO_COMMAND`].
+    pub const WINDOWS_ONLY: &str = "$windows_only";
+    /// What a manifest, which needs a command, has where nothing runs.
+    pub const NO_COMMAND: &str = ":";
     /// Constant keys of an entry that this entry lacks.
     pub const ABSENT_CONSTANTS: &str = "$bare";
 }

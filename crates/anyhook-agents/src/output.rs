@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::Adapter;
-use crate::spec::ConfigShape;
+use crate::spec::{ConfigShape, EventSpec};
 
 /// Precedes the document in a generated script or program.
 pub const DOCUMENT_MARKER: &str = "anyhook-config: ";
@@ -95,20 +95,49 @@ impl Adapter {
         scripts: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
     ) -> Value {
         let mut map = Map::new();
-        for (name, path, text) in scripts {
-            let stem = name.split('.').next().unwrap_or(name);
-            let mut events = self.spec.events.iter();
-            let event = events.find(|event| event.native.eq_ignore_ascii_case(stem));
-            let Some(event) = event else { continue };
-            let entries = marked(text).unwrap_or_else(|| json!([{ "command": path }]));
+        // Scripts for Windows alone come last: each joins the script of the same event.
+        let (windows, others): (Vec<_>, Vec<_>) =
+            scripts.partition(|(name, ..)| is_for_windows(name));
+        for (name, path, text) in others.into_iter().chain(windows) {
+            let Some(event) = self.event_of_script(name) else {
+                continue;
+            };
             let list = map.entry(event.native.as_ref());
             let list = list.or_insert_with(|| json!([]));
-            if let (Value::Array(list), Value::Array(entries)) = (list, entries) {
-                list.extend(entries);
+            let Value::Array(list) = list else { continue };
+            if is_for_windows(name) {
+                match list.first_mut().and_then(Value::as_object_mut) {
+                    Some(entry) => drop(entry.insert(WINDOWS_KEY.to_owned(), json!(path))),
+                    None => list.push(json!({ WINDOWS_KEY: path })),
+                }
+                continue;
+            }
+            match marked(text) {
+                Some(Value::Array(entries)) => list.extend(entries),
+                _ => list.push(json!({ "command": path })),
             }
         }
         Value::Object(map)
     }
+
+    /// Whether a file in the folder of this agent's scripts is the script of an event.
+    pub fn is_event_script(&self, name: &str) -> bool {
+        self.event_of_script(name).is_some()
+    }
+
+    fn event_of_script(&self, name: &str) -> Option<&EventSpec> {
+        let stem = name.split('.').next().unwrap_or(name);
+        let mut events = self.spec.events.iter();
+        events.find(|event| event.native.eq_ignore_ascii_case(stem))
+    }
+}
+
+/// The key of the script for Windows in the document of a folder of scripts.
+const WINDOWS_KEY: &str = "windows";
+
+fn is_for_windows(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("ps1"))
 }
 
 /// The document that a generated script or program carries.

@@ -105,6 +105,27 @@ impl Adapter {
         pointer::has_marks(payload, &self.spec.detect.payload)
     }
 
+    /// Whether nothing in a payload speaks against this agent's marks: a transcript
+    /// that is not written yet has no path.
+    pub fn may_recognise(&self, payload: &Value) -> bool {
+        pointer::may_have_marks(payload, &self.spec.detect.payload)
+    }
+
+    /// The number of fields of a payload that this agent's table does not know.
+    pub fn unknown_fields(&self, payload: &Value) -> usize {
+        let spec = &self.spec;
+        let common = spec.payload.rows.values().flatten();
+        let rows = common.chain(spec.events.iter().flat_map(|event| &event.rows));
+        let pointers = rows.map(|row| &row.at).chain(&spec.payload.event_at);
+        let known = pointers.filter_map(|pointer| pointer.split('/').nth(1));
+        let defaults = spec.payload.defaults.keys().map(String::as_str);
+        let known: Vec<&str> = known.chain(defaults).collect();
+        let fields = payload.as_object().into_iter().flat_map(|map| map.keys());
+        fields
+            .filter(|field| !known.contains(&field.as_str()))
+            .count()
+    }
+
     /// The native name of a payload's event, and a notice if the payload has
     /// another one that is unknown. A new version of an agent may rename events;
     /// then the name that the agent's config was written for counts.

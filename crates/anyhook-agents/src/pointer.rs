@@ -168,6 +168,21 @@ pub(crate) fn has_marks(value: &Value, marks: &[Str]) -> bool {
     !marks.is_empty() && marks.iter().all(|mark| has_mark(value, mark))
 }
 
+/// As [`has_marks`], but a text that is not there yet is no contradiction.
+pub(crate) fn may_have_marks(value: &Value, marks: &[Str]) -> bool {
+    let is_open = |mark: &str| {
+        let Some((pointer, _)) = mark.split_once('=') else {
+            return false;
+        };
+        let found = find(value, pointer.trim_end_matches('*'));
+        found.is_none_or(|found| found.is_null() || found.as_str() == Some(""))
+    };
+    !marks.is_empty()
+        && marks
+            .iter()
+            .all(|mark| has_mark(value, mark) || is_open(mark))
+}
+
 /// Whether a payload has a mark: `/a`, `!/a` (missing), `/a=text`, `/a*=part`.
 fn has_mark(value: &Value, mark: &str) -> bool {
     if let Some(pointer) = mark.strip_prefix('!') {

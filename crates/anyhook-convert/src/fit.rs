@@ -8,6 +8,7 @@ mod command;
 mod dialect;
 mod events;
 mod fields;
+mod inline;
 mod program;
 mod variables;
 
@@ -19,7 +20,7 @@ use serde_json::{Map, Value};
 use crate::report::{ConversionWarning, HookWarnings, WarningSeverity, file_warning, hook_as_json};
 use crate::{ConversionOptions, ConversionSource, curl, deny};
 
-pub(crate) use command::command_line;
+pub(crate) use command::{command_line, is_windows_only};
 
 /// A hook of the source and the entries that it becomes in the target.
 pub(crate) struct FittedHook {
@@ -183,7 +184,32 @@ impl HookFitter<'_> {
     /// The text of the script that the hook runs, if it can be read.
     fn script(&self) -> Option<String> {
         let command = command::command_line(&self.hook.handler)?;
-        (self.options.script?)(&command)
+        if inline::is_whole_program(&command) {
+            return Some(command);
+        }
+        (self.options.script?)(&self.with_project_as_dot(command))
+    }
+
+    /// The command with `.` for every variable that means the project's folder.
+    fn with_project_as_dot(&self, mut command: String) -> String {
+        let own = self.source.agent.map(|agent| agent.spec.id.as_ref());
+        let agents = [Some(self.speaks()), own].into_iter().flatten();
+        let tables = agents.filter_map(anyhook_agents::get);
+        let of_agents = tables.flat_map(|agent| {
+            let variables = agent.spec.env.iter();
+            variables.map(|(name, meaning)| (name.as_ref(), meaning.as_ref()))
+        });
+        let of_bridge = self.options.bridge_variables.iter().copied();
+        let mut variables: Vec<(&str, &str)> = of_agents.chain(of_bridge).collect();
+        // A name may begin with another.
+        variables.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        for (name, meaning) in variables {
+            if meaning == "{project}" {
+                command = command.replace(&format!("${{{name}}}"), ".");
+                command = command.replace(&format!("${name}"), ".");
+            }
+        }
+        command
     }
 
     fn rewrites(&self) -> bool {
@@ -203,6 +229,9 @@ impl HookFitter<'_> {
         }
         let mut data = self.checked_provider_data(&target_events);
         let mut handler = self.hook.handler.clone();
+        if !self.fit_windows_only(&mut handler) {
+            return Vec::new();
+        }
         if outcome == FitOutcome::Runs {
             self.fit_arguments(&mut handler, &mut data);
             self.fit_variables(&mut handler);

@@ -258,6 +258,7 @@ fn to_canonical(
     let mut warnings = source.warnings.clone();
     if let Some(agent) = source.agent {
         write_default_timeouts(&mut manifest, agent, source.default_timeout());
+        write_missing_commands(&mut manifest, agent, &mut warnings);
         if options.drop_dialect {
             let message = format!(
                 "these programs use the input and output format of {}; change them to the canonical format, or set `dialect: {}` on each handler",
@@ -322,11 +323,38 @@ fn write_default_timeouts(manifest: &mut Manifest, agent: &Adapter, default: Opt
             continue;
         }
         hook.handler.timeout = Some(default);
-        let data = hook.provider_data.entry(agent.spec.id.as_ref());
-        let data = data.or_insert_with(|| Value::Object(serde_json::Map::new()));
-        if let Value::Object(data) = data {
-            data.insert(hook_keys::DEFAULT_TIMEOUT.to_owned(), Value::Bool(true));
+        mark(hook, agent, hook_keys::DEFAULT_TIMEOUT);
+    }
+}
+
+/// Gives each hook that has a command for Windows alone one that does nothing: a
+/// manifest needs a command for all systems.
+fn write_missing_commands(
+    manifest: &mut Manifest,
+    agent: &Adapter,
+    warnings: &mut Vec<ConversionWarning>,
+) {
+    for (index, hook) in manifest.hooks.iter_mut().enumerate() {
+        if hook.handler.command.is_some() || !fit::is_windows_only(&hook.handler) {
+            continue;
         }
+        hook.handler.command = Some(hook_keys::NO_COMMAND.to_owned());
+        mark(hook, agent, hook_keys::WINDOWS_ONLY);
+        let message = "it runs on Windows only: elsewhere nothing is started";
+        warnings.push(ConversionWarning {
+            hook: Some(index + 1),
+            name: hook.name.clone(),
+            ..file_warning(WarningSeverity::Info, "handler.command", message)
+        });
+    }
+}
+
+/// Notes in the agent's data what its own entry does not have.
+fn mark(hook: &mut Hook, agent: &Adapter, key: &str) {
+    let data = hook.provider_data.entry(agent.spec.id.as_ref());
+    let data = data.or_insert_with(|| Value::Object(serde_json::Map::new()));
+    if let Value::Object(data) = data {
+        data.insert(key.to_owned(), Value::Bool(true));
     }
 }
 

@@ -13,7 +13,13 @@ use support::captures;
 
 /// Payloads whose form does not tell their agent: agent, where, what is taken
 /// for it, and why.
-const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 2] = [
+const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 3] = [
+    (
+        "copilot-cli",
+        "claude-dialect/SessionEnd.json",
+        Some("gemini-cli"),
+        "VS Code does not have the event; Gemini CLI sends this form, and neither reads an answer",
+    ),
     (
         "copilot-cli",
         "claude-dialect/",
@@ -23,8 +29,8 @@ const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 2] = [
     (
         "codex",
         "examples/SessionStart-no_transcript.json",
-        None,
-        "without the path of its transcript nothing is Codex's own",
+        Some("claude-code"),
+        "without the path of a transcript both send this form, and take the same answers",
     ),
 ];
 

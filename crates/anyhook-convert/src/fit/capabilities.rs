@@ -104,6 +104,7 @@ impl HookFitter<'_> {
     ) -> FitOutcome {
         let default = registry::capability(capability).map_or(Strategy::Warn, |one| one.default);
         let strategy = self.hook.strategy(capability).unwrap_or(default);
+        let is_chosen = self.hook.strategy(capability).is_some();
         let (field, lost, reduced) = self.capability_wording(capability);
         let target = self.target();
         let is_rewrite = capability == "input_rewrite";
@@ -154,6 +155,10 @@ impl HookFitter<'_> {
             Strategy::Warn => (
                 match capability {
                     "input_rewrite" => Critical,
+                    // The project's folder is where hooks are meant to run anyway.
+                    "configurable_cwd" if self.runs_in_project() => Warning,
+                    // The author accepts it.
+                    "custom_env" | "configurable_cwd" if is_chosen => Warning,
                     // The program may not find what it needs, and then allows.
                     "custom_env" | "configurable_cwd" => self.weakening_severity(),
                     _ => Warning,
@@ -166,6 +171,11 @@ impl HookFitter<'_> {
         self.warnings
             .capability(severity, field, (capability, strategy), message);
         outcome
+    }
+
+    fn runs_in_project(&self) -> bool {
+        let cwd = self.hook.handler.cwd.as_deref();
+        cwd.is_some_and(|cwd| matches!(cwd.trim_end_matches('/'), "" | "."))
     }
 
     /// The field, what the target lacks, and what the hook does without it.

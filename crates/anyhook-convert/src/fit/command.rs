@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhook_agents::config::hook_keys;
-use anyhook_model::{Handler, interpreter};
+use anyhook_model::{Handler, HandlerKind, interpreter};
 use anyhook_util::shell;
 use serde_json::{Map, Value};
 
@@ -41,6 +41,44 @@ impl HookFitter<'_> {
                 .info("handler.command", "its arguments are part of it now");
         }
     }
+}
+
+impl HookFitter<'_> {
+    /// Fits a hook that has a command for Windows and none for other systems.
+    /// Returns whether it can be written.
+    pub(super) fn fit_windows_only(&mut self, handler: &mut Handler) -> bool {
+        if !is_windows_only(handler) || self.is_same_config {
+            return true;
+        }
+        let target = self.target();
+        if !self.config.handler.has("platform.windows") {
+            let message = format!(
+                "it runs on Windows only, and {target} has no commands per operating system: \
+                 the hook is left out"
+            );
+            self.warn_weakened("handler.platform", message);
+            return false;
+        }
+        let own = self.hook.provider_data.get(self.adapter.spec.id.as_ref());
+        let was_alone = own.and_then(|data| data.get(hook_keys::WINDOWS_ONLY));
+        handler.command = match was_alone {
+            Some(_) => None,
+            None => Some(hook_keys::NO_COMMAND.to_owned()),
+        };
+        let message = "it runs on Windows only: elsewhere nothing is started";
+        self.warnings.info("handler.command", message);
+        true
+    }
+}
+
+/// Whether a handler has a command for Windows and none for other systems.
+pub(crate) fn is_windows_only(handler: &Handler) -> bool {
+    let command = handler.command.as_deref().unwrap_or_default();
+    let others = [&handler.platform.linux, &handler.platform.osx];
+    handler.kind == HandlerKind::Command
+        && handler.platform.windows.is_some()
+        && (command.is_empty() || command == hook_keys::NO_COMMAND)
+        && others.iter().all(|command| command.is_none())
 }
 
 /// The command as a line for a POSIX shell; `${NAME}` stays a variable.

@@ -14,7 +14,7 @@ use anyhook_model::event::field;
 use anyhook_model::{Decision, Handler, HandlerKind, HookEvent, HookResponse, matching, registry};
 use serde_json::{Value, json};
 
-use super::{HookFitter, TargetEvent};
+use super::{HookFitter, TargetEvent, inline};
 use crate::report::WarningSeverity::{Critical, Info, Warning};
 
 /// Begins every value of a sample.
@@ -49,6 +49,11 @@ const SAMPLE_TOOL: &str = "do_it";
 struct ProgramText<'a>(Option<&'a str>);
 
 impl ProgramText<'_> {
+    /// What the program does, or may do if its text is not known.
+    fn does(self, known: &'static str, unknown: &'static str) -> &'static str {
+        if self.0.is_some() { known } else { unknown }
+    }
+
     fn contains(self, text: &str) -> bool {
         self.0.is_none_or(|own| own.contains(text))
     }
@@ -76,6 +81,13 @@ impl ProgramText<'_> {
         let text = text.replace(&with_default, "");
         let expands = text.contains(&format!("${{{name}")) || has_word_after(&text, "$", name);
         !is_set && (expands || (!is_plain_word && has_word(&text, name)))
+    }
+
+    /// Whether it may end with a code of its own choice.
+    fn may_exit_with_a_code(self) -> bool {
+        ["exit", "return", "Exit"]
+            .iter()
+            .any(|word| self.contains(word))
     }
 
     /// Whether it prints JSON at all.
@@ -257,9 +269,16 @@ impl HookFitter<'_> {
             return;
         }
         let command = handler.command.as_deref().unwrap_or_default();
-        let text = script.map(|script| format!("{command}\n{script}"));
-        let text = ProgramText(text.as_deref());
         let adapter = anyhook_agents::get(speaks);
+        let text = script.map(|script| format!("{command}\n{script}"));
+        let text = text.filter(|text| {
+            inline::only_prints(command)
+                || script.is_some_and(inline::only_prints)
+                || self.shows_what_it_reads(adapter, text)
+        });
+        let is_unclear = script.is_some() && text.is_none();
+        let script = text.as_deref();
+        let text = ProgramText(script);
         let mut problems = self.unreadable_inputs(adapter, target_events, text);
         problems.extend(self.misunderstood_answers(adapter, target_events, text));
         problems.extend(self.missing_variables(adapter, command, text));
@@ -267,10 +286,10 @@ impl HookFitter<'_> {
             let tail = "what it reads and answers is the same in both";
             (Info, format!("{what}; {tail}"))
         } else {
-            let known = if script.is_some() {
-                ""
-            } else {
-                " (its text could not be read)"
+            let known = match script {
+                Some(_) => "",
+                None if is_unclear => " (its text does not show what it reads)",
+                None => " (its text could not be read)",
             };
             let list = problems.join("; ");
             // The interchange format leaves open what programs read: nothing is
@@ -283,6 +302,30 @@ impl HookFitter<'_> {
             (severity, format!("{what}{known}: {list}. {advice}"))
         };
         self.warnings.warn(severity, "handler.dialect", message);
+    }
+
+    /// Whether a text names anything of the payload that its program gets. One that
+    /// does not may hand the payload to another program.
+    fn shows_what_it_reads(&self, speaks: Option<&Adapter>, text: &str) -> bool {
+        let is_tool_event = registry::event(&self.hook.event).is_none_or(|event| event.tool);
+        if !is_tool_event {
+            return true;
+        }
+        SAMPLE_CALLS.iter().any(|call| {
+            let sample = sample_event(&self.hook.event, *call, true);
+            let payload = match speaks {
+                None => serde_json::to_value(&sample).ok(),
+                Some(adapter) => adapter
+                    .encode(&sample, None)
+                    .map(|encoded| adapter.payload_of_program(encoded.payload)),
+            };
+            let payload = payload.unwrap_or_default();
+            let mut leaves = leaves_of(&payload).into_iter();
+            leaves.any(|(keys, value)| {
+                let is_of_call = value.contains(SAMPLE) || keys.len() > 1;
+                is_of_call && keys.iter().any(|key| has_word(text, key))
+            })
+        })
     }
 
     /// What the program reads and does not find in the target's payload.
@@ -385,7 +428,8 @@ impl HookFitter<'_> {
             });
             if !is_found {
                 let read = read.join(".");
-                problems.push(format!("it reads `{read}`, which {target} does not send"));
+                let reads = text.does("it reads", "it may read");
+                problems.push(format!("{reads} `{read}`, which {target} does not send"));
             }
         }
         problems
@@ -405,9 +449,10 @@ impl HookFitter<'_> {
             names.next().filter(|_| self.hook.matcher.is_none())?
         };
         let target = self.target();
+        let checks = text.does("it checks", "it may check");
         let Some(other) = &is.tool else {
             return Some(format!(
-                "it checks for the tool `{name}`, and {target} does not name it"
+                "{checks} for the tool `{name}`, and {target} does not name it"
             ));
         };
         let is_known = if text.0.is_some() {
@@ -420,7 +465,7 @@ impl HookFitter<'_> {
             .iter()
             .any(|(at, found)| found == other && at.last().is_some_and(|key| text.mentions(key)));
         (!is_known || !is_found)
-            .then(|| format!("it checks for the tool `{name}`, and {target} calls it `{other}`"))
+            .then(|| format!("{checks} for the tool `{name}`, and {target} calls it `{other}`"))
     }
 
     /// Why the target may not understand that the program denies.
@@ -460,7 +505,7 @@ impl HookFitter<'_> {
             let has_reason = [">&2", "stderr", "console.error", "eprint"]
                 .iter()
                 .any(|mark| text.contains(mark));
-            if can_exit && profile.needs_reason && !has_reason {
+            if can_exit && profile.needs_reason && !has_reason && text.may_exit_with_a_code() {
                 add(format!(
                     "{target} ignores exit 2 without a reason on stderr"
                 ));

@@ -4,8 +4,9 @@
 use anyhook_agents::config::hook_keys;
 use anyhook_agents::matchers::{ANY_SERVER, MatcherNote, alternatives};
 use anyhook_agents::spec::{EventSpec, MatcherSubject, MatcherSyntax};
-use anyhook_model::Matcher;
+use anyhook_model::event::field;
 use anyhook_model::registry::{self, Tier};
+use anyhook_model::{HookEvent, Matcher, matching};
 use serde_json::Value;
 
 use super::{HookFitter, TargetEvent};
@@ -62,6 +63,10 @@ impl HookFitter<'_> {
         let same_config = || self.is_same_config.then(|| adapter.event_by_native(name))?;
         let known = events.find(|event| event.native == name);
         if let Some(event) = known.or_else(same_config) {
+            if let Some(canonical) = event.is.as_ref().filter(|_| !self.is_same_config) {
+                let message = format!("{name} is `{canonical}` in {}", self.target());
+                self.warnings.info("event", message);
+            }
             if !event.tools.is_empty() && !self.is_same_config {
                 let message = format!("{name} fires for {} only", event.tools.join(", "));
                 self.warnings.info("matcher", message);
@@ -101,6 +106,22 @@ impl HookFitter<'_> {
         };
         self.warn_weakened("event", message);
         Vec::new()
+    }
+
+    /// Whether the matcher is for a tool that some agent is known to have.
+    fn matches_known_tool(&self) -> bool {
+        let tools = anyhook_agents::all().flat_map(|agent| &agent.spec.tools);
+        let mut names = tools.flat_map(|tool| std::iter::once(&tool.native).chain(&tool.aliases));
+        names.any(|name| {
+            let mut call = HookEvent {
+                event: self.hook.event.clone(),
+                ..HookEvent::default()
+            };
+            let data = &mut call.data;
+            data.insert(field::TOOL_NAME.to_owned(), name.as_ref().into());
+            data.insert(field::NATIVE_TOOL_NAME.to_owned(), name.as_ref().into());
+            matching::matches(self.hook.matcher.as_ref(), &call)
+        })
     }
 
     fn kept_data(&self, key: &str) -> Option<&Value> {
@@ -194,6 +215,13 @@ impl HookFitter<'_> {
                 continue;
             }
             let severity = match note {
+                // A manifest's pattern for tools that no table knows means the same here
+                // as under `run`.
+                MatcherNote::Copied(_) | MatcherNote::Unknown(_)
+                    if self.is_dialect_unstated() && !self.matches_known_tool() =>
+                {
+                    Warning
+                }
                 MatcherNote::NoTool(_)
                 | MatcherNote::Literal(_)
                 | MatcherNote::Copied(_)

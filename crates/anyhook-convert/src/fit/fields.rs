@@ -6,7 +6,7 @@ use anyhook_agents::spec::{Codec, HandlerField, MatcherSubject};
 use anyhook_model::{Handler, HandlerKind, Matcher, OnFailure, TimeoutAction};
 use serde_json::{Map, Value};
 
-use super::{HookFitter, TargetEvent};
+use super::{HookFitter, TargetEvent, is_windows_only};
 use crate::curl;
 use crate::report::WarningSeverity::{Info, Warning};
 use crate::report::agent_specific_parts;
@@ -91,6 +91,12 @@ impl HookFitter<'_> {
                 if closed.any(|closed| first(&closed.at) == key && closed.value == *value) {
                     let message = format!("`{key}` makes a failed hook block");
                     self.warnings.info("on_failure", message);
+                }
+                let mut folders = self.config.handler.fields.iter();
+                if folders.any(|field| field.to == "cwd" && first(&field.at) == key) {
+                    let message =
+                        format!("`{key}` of `provider_data` is the folder that it runs in");
+                    self.warnings.info("handler.cwd", message);
                 }
                 if !key.starts_with('$') {
                     let is_off = value == &Value::Bool(false) && key == "enabled";
@@ -334,7 +340,8 @@ impl HookFitter<'_> {
             kept.retain(|system, _| spec.has(&format!("platform.{system}")));
         }
         handler.platform = serde_json::from_value(kept).unwrap_or_default();
-        if handler.command.is_none() && handler.kind == HandlerKind::Command {
+        let has_own_form = is_windows_only(handler);
+        if handler.command.is_none() && handler.kind == HandlerKind::Command && !has_own_form {
             handler.command = given.linux.or(given.osx).or(given.windows);
             let message = "there is no main command; the one for Linux, or else another, is used";
             self.warnings.warning("handler.command", message);

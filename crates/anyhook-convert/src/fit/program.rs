@@ -8,7 +8,7 @@ use anyhook_model::event::field;
 use anyhook_model::{HookEvent, HookResponse, registry};
 use serde_json::{Map, Value, json};
 
-use super::HookFitter;
+use super::{HookFitter, inline};
 
 /// The parts of a payload that a guard decides by.
 const GUARDED_FIELDS: [&str; 3] = [field::TOOL_NAME, field::TOOL_INPUT, field::PROMPT];
@@ -39,7 +39,14 @@ impl HookFitter<'_> {
         };
         let wanted = guarded_pointers(speaker, own);
         let sends = |event: &EventSpec| guarded_pointers(target, event) == wanted;
-        if self.is_same_config || event.is.is_none() || wanted == [None; 3] || sends(event) {
+        let command = self.hook.handler.command.as_deref();
+        let reads_nothing = command.is_some_and(inline::only_prints);
+        if self.is_same_config
+            || reads_nothing
+            || event.is.is_none()
+            || wanted == [None; 3]
+            || sends(event)
+        {
             return event;
         }
         let mut others = target.events_of(&self.hook.event);

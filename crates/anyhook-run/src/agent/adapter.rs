@@ -1,10 +1,12 @@
 //! The agents of `anyhook-agents` as callers: decodes their payloads, renders
 //! their answers, and detects which of them calls.
 
+use std::cmp::Reverse;
+
 use anyhook_agents::Adapter;
 use anyhook_agents::payload::BEFORE_TOOL_EVENT;
 use anyhook_agents::respond::RenderOptions;
-use anyhook_model::event::NATIVE;
+use anyhook_model::event::{NATIVE, field};
 use anyhook_model::lenient_json;
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
 use anyhook_util::env;
@@ -264,15 +266,80 @@ pub fn shell_agent() -> Option<(&'static str, &'static str)> {
 
 /// The slug of the agent that the environment or the payload identifies, and how.
 pub(crate) fn detect(payload: &[u8]) -> Option<(&'static str, String)> {
+    let json = lenient_json::parse_payload(payload).ok();
+    let has_event = |adapter: &Adapter| json.as_ref().is_none_or(|json| may_have(adapter, json));
     let by_variable = anyhook_agents::all().find_map(|adapter| {
-        let mark = variable_in_env(adapter)?;
+        let mark = variable_in_env(adapter).filter(|_| has_event(adapter))?;
         Some((&*adapter.spec.id, format!("the variable `{mark}`")))
     });
     by_variable.or_else(|| {
-        let json = lenient_json::parse_payload(payload).ok()?;
-        let best = anyhook_agents::all()
-            .filter(|adapter| adapter.recognises(&json))
-            .max_by_key(|adapter| adapter.spec.detect.payload.len())?;
+        let best = detect_by_form(json.as_ref()?)?;
         Some((&*best.spec.id, "the form of the payload".to_owned()))
     })
+}
+
+/// How well a payload fits an agent, the more important things first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    knows_tool: bool,
+    has_all_marks: bool,
+    marks: usize,
+    unknown_fields: Reverse<usize>,
+}
+
+/// The agent whose marks a payload has and whose events include this one. A mark
+/// that is not there yet counts less than another agent's event or tool.
+fn detect_by_form(payload: &Value) -> Option<&'static Adapter> {
+    let marked = anyhook_agents::all().filter(|adapter| adapter.may_recognise(payload));
+    let (known, unknown): (Vec<_>, Vec<_>) = marked.partition(|adapter| may_have(adapter, payload));
+    if known.is_empty() {
+        // An event that nobody knows may be a new one.
+        let complete = unknown.into_iter().filter(|one| one.recognises(payload));
+        return complete.max_by_key(|adapter| adapter.spec.detect.payload.len());
+    }
+    let likeness = |adapter: &Adapter| {
+        let has_all_marks = adapter.recognises(payload);
+        Likeness {
+            knows_tool: knows_tool(adapter, payload),
+            has_all_marks,
+            marks: adapter.spec.detect.payload.len() * usize::from(has_all_marks),
+            unknown_fields: Reverse(adapter.unknown_fields(payload)),
+        }
+    };
+    let best = known.iter().map(|adapter| likeness(adapter)).max()?;
+    let mut equals = known
+        .into_iter()
+        .filter(|adapter| likeness(adapter) == best);
+    let first = equals.next()?;
+    // Agents that take the same answer need not be told apart.
+    let deny = |adapter: &Adapter| rendered_deny(adapter, payload);
+    equals
+        .all(|other| best.has_all_marks || deny(other) == deny(first))
+        .then_some(first)
+}
+
+/// Whether the agent has the event of a payload, or the payload names none.
+fn may_have(adapter: &Adapter, payload: &Value) -> bool {
+    let decoded = adapter.decode(payload, None);
+    decoded.map_or(true, |decoded| decoded.known)
+}
+
+/// Whether the agent has the tool of a payload, or the payload names none.
+fn knows_tool(adapter: &Adapter, payload: &Value) -> bool {
+    let Ok(decoded) = adapter.decode(payload, None) else {
+        return true;
+    };
+    let event = decoded.event;
+    let native = event
+        .data
+        .get(field::NATIVE_TOOL_NAME)
+        .and_then(Value::as_str);
+    event.data.contains_key(field::MCP)
+        || native.is_none_or(|name| adapter.tool_by_native(name, None).is_some())
+}
+
+fn rendered_deny(adapter: &Adapter, payload: &Value) -> Option<(String, String, i32)> {
+    let event = adapter.decode(payload, None).ok()?.event;
+    let answer = adapter.render(&event, &HookResponse::deny("no"), RenderOptions::default());
+    Some((answer.stdout, answer.stderr, answer.exit))
 }

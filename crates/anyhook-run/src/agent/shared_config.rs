@@ -15,7 +15,8 @@
 //!    so does an event that its table does not have.
 //! 3. Only then the tables of the other agents are loaded, which doubles the
 //!    time of a run: it is one that reads the named agent's file and knows the
-//!    event, by its variable, else by its marks in the payload.
+//!    event, by its variable, else by its marks in the payload. Marks count if it has
+//!    no variable, or if the named agent does not have the event at all.
 //!
 //! The environment alone never decides, because an agent that another one
 //! started inherits its variables.
@@ -44,17 +45,19 @@ pub(crate) fn caller(named: &Adapter, payload: &Value, event: Option<&str>) -> O
     let with_variable = candidates
         .iter()
         .position(|other| variable_in_env(other).is_some());
+    // An event that the named agent does not have cannot come from it.
+    let is_foreign = !knows_event(named, payload, event);
     let found = match with_variable {
         Some(at) => candidates.swap_remove(at),
-        None if variable_in_env(named).is_some() => return None,
-        None => candidates
-            .into_iter()
-            .find(|other| other.spec.detect.env.is_empty() && other.recognises(payload))?,
+        None if variable_in_env(named).is_some() && !is_foreign => return None,
+        None => candidates.into_iter().find(|other| {
+            (is_foreign || other.spec.detect.env.is_empty()) && other.recognises(payload)
+        })?,
     };
     anyhook_agents::agent_handle(&found.spec.id)
 }
 
-fn knows_event(adapter: &Adapter, payload: &Value, event: Option<&str>) -> bool {
+pub(super) fn knows_event(adapter: &Adapter, payload: &Value, event: Option<&str>) -> bool {
     let decoded = adapter.decode(payload, event);
     decoded.is_ok_and(|decoded| decoded.known)
 }
@@ -67,14 +70,7 @@ fn contradicts(named: &Adapter, payload: &Value, event: Option<&str>) -> bool {
     if forbidden.any(|pointer| payload.pointer(pointer).is_some()) {
         return true;
     }
-    let common = spec.payload.rows.values().flatten();
-    let rows = common.chain(spec.events.iter().flat_map(|event| &event.rows));
-    let pointers = rows.map(|row| &row.at).chain(&spec.payload.event_at);
-    let known: Vec<&str> = pointers
-        .filter_map(|pointer| pointer.split('/').nth(1))
-        .collect();
-    let mut fields = payload.as_object().into_iter().flat_map(|map| map.keys());
-    fields.any(|field| !known.contains(&field.as_str())) || !knows_event(named, payload, event)
+    named.unknown_fields(payload) > 0 || !knows_event(named, payload, event)
 }
 
 #[cfg(test)]

@@ -12,11 +12,24 @@ use anyhook_model::document::{self, Format};
 use anyhook_model::parse::Vocabulary;
 use anyhook_model::{Diagnostic, Span};
 use anyhook_util::fs::read_text;
+use anyhook_util::shell::{self, Syntax};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
 /// A larger file next to a config is neither a config nor a script.
 const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// At most so many scripts of one command are read.
+const MAX_SCRIPTS: usize = 16;
+
+/// What is in these folders is a program of the system, not a script of the hook.
+const SYSTEM_FOLDERS: [&str; 5] = [
+    "/bin/",
+    "/dev/",
+    "/usr/bin/",
+    "/usr/local/bin/env",
+    "/sbin/",
+];
 
 /// The files to convert, as text.
 pub(super) struct ConvertInput {
@@ -67,17 +80,63 @@ impl ConvertInput {
         Ok(input)
     }
 
-    /// The text of the script that a command runs, to infer what it does.
+    /// The text of the scripts that a command runs, to infer what it does; `None` if
+    /// one of the files that it names cannot be read.
     pub(super) fn script(&self, command: &str) -> Option<String> {
-        let word = command
-            .split_whitespace()
-            .find(|word| word.contains('/') || word.contains('.'))?;
-        let word = word.trim_matches(['"', '\'']);
-        self.folder
-            .ancestors()
-            .take(3)
-            .map(|folder| folder.join(word))
-            .find_map(|path| read_text(&path, MAX_SCRIPT_BYTES).ok())
+        let mut scripts: Vec<(PathBuf, String)> = Vec::new();
+        for word in shell::split(command, Syntax::SCRIPT).words {
+            let name = match word.text.split_once('=') {
+                Some((_, value)) if word.text.starts_with('-') => value,
+                _ => word.text.as_str(),
+            };
+            let is_system = SYSTEM_FOLDERS.iter().any(|folder| name.starts_with(folder));
+            if word.is_target || is_system || name.is_empty() {
+                continue;
+            }
+            match self.read_script(name) {
+                Some(script) => scripts.push(script),
+                None if name.contains('/') || has_script_ending(name) => return None,
+                None => {}
+            }
+        }
+        let mut read = 0;
+        while let Some((path, text)) = scripts.get(read) {
+            read += 1;
+            let started = self.started_scripts(path, text);
+            for script in started {
+                let is_known = scripts.iter().any(|(path, _)| *path == script.0);
+                if !is_known && scripts.len() < MAX_SCRIPTS {
+                    scripts.push(script);
+                }
+            }
+        }
+        let texts: Vec<String> = scripts.into_iter().map(|(_, text)| text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
+    fn read_script(&self, name: &str) -> Option<(PathBuf, String)> {
+        let mut places = self.folder.ancestors().take(3);
+        places.find_map(|folder| {
+            let path = folder.join(name);
+            let text = read_text(&path, MAX_SCRIPT_BYTES).ok()?;
+            Some((path, text))
+        })
+    }
+
+    /// The scripts that a script names, beside it or in the project.
+    fn started_scripts(&self, path: &Path, text: &str) -> Vec<(PathBuf, String)> {
+        let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
+        let names = text.split(|letter: char| !is_of_name(letter));
+        let names = names.map(|name| name.trim_start_matches(['.', '/']));
+        let names = names.filter(|name| has_script_ending(name));
+        let beside = |name: &str| {
+            let path = path.parent()?.join(name);
+            let text = read_text(&path, MAX_SCRIPT_BYTES).ok()?;
+            Some((path, text))
+        };
+        names
+            .filter_map(|name| beside(name).or_else(|| self.read_script(name)))
+            .collect()
     }
 
     pub(super) fn decode(&self, from: Option<&str>) -> anyhow::Result<ConversionSource> {
@@ -100,7 +159,15 @@ impl ConvertInput {
             let scripts = scripts.iter();
             let document = adapter
                 .document_of_scripts(scripts.map(|(name, path, text)| (&**name, &**path, *text)));
-            return Ok(ConversionSource::decode(adapter, &document, None));
+            let mut source = ConversionSource::decode(adapter, &document, None);
+            for (path, text) in &self.files {
+                let path = path.as_deref().unwrap_or(Path::new(""));
+                let is_script = text.starts_with("#!") || has_script_ending(&file_name(path));
+                if is_script && !adapter.is_event_script(&file_name(path)) {
+                    source.note_unconverted_file(&path.display().to_string());
+                }
+            }
+            return Ok(source);
         }
         let mut whole: Option<ConversionSource> = None;
         let mut unknown = Vec::new();
@@ -281,6 +348,14 @@ fn is_config(path: &Path) -> bool {
     let extensions = ["json", "jsonc", "yaml", "yml", "toml", "hook"];
     path.extension()
         .is_some_and(|ending| extensions.iter().any(|known| ending == *known))
+}
+
+fn has_script_ending(name: &str) -> bool {
+    let endings = [
+        "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "ps1",
+    ];
+    name.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && endings.contains(&ending))
 }
 
 fn file_name(path: &Path) -> Cow<'_, str> {
