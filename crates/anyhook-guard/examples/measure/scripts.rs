@@ -88,12 +88,12 @@ pub(crate) fn measure(folders: &[String]) {
             strongest.rule
         );
     }
-    let percent = |count: usize| count as f64 * 100.0 / lines.len().max(1) as f64;
+    let per_mille = |count: usize| count * 1000 / lines.len().max(1);
     println!(
-        "{files} scripts, {} different lines: {denied} denied ({:.2} %), {asked} asked about ({:.2} %)",
+        "{files} scripts, {} different lines: {denied} denied ({} ‰), {asked} asked about ({} ‰)",
         lines.len(),
-        percent(denied),
-        percent(asked),
+        per_mille(denied),
+        per_mille(asked),
     );
 }
 

@@ -394,6 +394,11 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                 push(word, Access::Read);
             }
         }
+        "xargs" => {
+            if let Some(file) = option_word(invocation, &["-a", "--arg-file"]) {
+                push(&file, Access::Read);
+            }
+        }
         "split" | "csplit" => {
             // The prefix of what is written.
             if let Some(prefix) = operands.get(1).filter(|_| name == "split") {
@@ -566,7 +571,9 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
     let access = match verb.text.as_str() {
         "rm" | "mv" => Access::Delete,
         "checkout" | "restore" | "apply" | "clean" => Access::Write,
-        "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" => Access::Read,
+        "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" | "archive" => {
+            Access::Read
+        }
         _ => return,
     };
     for operand in &operands {

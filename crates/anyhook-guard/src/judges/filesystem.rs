@@ -506,6 +506,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         {
             found.deny("machine", shown(), "this stops the machine");
         }
+        "killall5" => found.deny("machine", shown(), "this ends every process of the machine"),
         "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
             found.deny("machine", shown(), "this ends every process of the user");
         }

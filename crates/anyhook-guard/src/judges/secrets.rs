@@ -6,7 +6,8 @@ use super::secret_values::known_secret;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, normalize, path_matches};
 use crate::shell::{
-    Invocation, InvocationPlace, MAX_COMMAND_BYTES, RedirectKind, ShellAnalysis, UNKNOWN,
+    Invocation, InvocationPlace, MAX_COMMAND_BYTES, RedirectKind, ResolvedWord, ShellAnalysis,
+    UNKNOWN,
 };
 
 /// Names of files that hold secrets.
@@ -169,6 +170,17 @@ const SECRET_PATHS: &[&str] = &[
     ".openai",
 ];
 
+/// Files below a home folder that a pattern may be aimed at.
+const WELL_KNOWN_SECRETS: &[&str] = &[
+    ".ssh/id_rsa",
+    ".ssh/id_ed25519",
+    ".aws/credentials",
+    ".kube/config",
+    ".docker/config.json",
+    ".config/gh/hosts.yml",
+    ".gnupg/secring.gpg",
+];
+
 /// Ends of names that say that there is no secret.
 const HARMLESS_MARKS: &[&str] = &[
     "example", "sample", "template", "dist", "defaults", "schema", "md", "pub", "tpl", "tmpl",
@@ -251,6 +263,22 @@ impl SecretFiles<'_> {
             _ if lower.ends_with(".env") => lower == ".env" || !lower.starts_with("readme"),
             _ => true,
         }
+    }
+
+    /// Whether a pattern with wildcards in its folders matches a well-known secret.
+    fn pattern_matches_secret(&self, word: &ResolvedWord, path: &str) -> bool {
+        let Some((folder, _)) = path.rsplit_once('/') else {
+            return false;
+        };
+        if !word.is_pattern || !folder.contains(['*', '?', '[']) {
+            return false;
+        }
+        let homes = [self.home.unwrap_or("/home/user"), "/root", "/home/user"];
+        homes.iter().any(|home| {
+            WELL_KNOWN_SECRETS
+                .iter()
+                .any(|secret| glob_matches(path, &format!("{home}/{secret}")))
+        })
     }
 
     /// Whether a pattern of a search or of the shell names secret files.
@@ -574,7 +602,9 @@ fn judge_invocation(
         };
         let is_pattern = file.word.is_pattern || path.contains(UNKNOWN);
         let last = path.rsplit('/').next().unwrap_or_default();
-        let hits = if last.contains(['*', '?', '[']) && is_pattern {
+        let hits = if files.pattern_matches_secret(&file.word, &path) {
+            true
+        } else if last.contains(['*', '?', '[']) && is_pattern {
             files.pattern_names_secret(&path)
                 || files.is_secret(&path.replace(['*', '?'], "x")) && path.contains("/.ssh/")
         } else {
@@ -584,7 +614,13 @@ fn judge_invocation(
             name,
             "tar" | "zip" | "rsync" | "scp" | "cp" | "7z" | "bsdtar"
         );
-        let is_folder = (file.access == Access::Search || packs) && is_secret_folder(&path);
+        // `find ~/.ssh -exec cat {} +` reads everything in it.
+        let is_listed = invocation
+            .via
+            .iter()
+            .any(|via| matches!(via.as_str(), "find" | "xargs" | "fd"));
+        let is_folder =
+            (file.access == Access::Search || packs || is_listed) && is_secret_folder(&path);
         if (hits || is_folder) && !is_exempt(invocation, &file.word.text) {
             if matches!(name, "source" | ".") {
                 // Loading it into the shell shows nothing; what follows may.
@@ -816,6 +852,9 @@ fn is_filtered_dump(analysis: &ShellAnalysis, index: usize) -> bool {
         .invocations
         .get(index + 1)
         .filter(|reader| is_dump && reader.input_from == (index..index + 1));
+    if reader.is_some_and(|reader| reader.name == "wc") {
+        return true;
+    }
     let Some(reader) = reader.filter(|reader| matches!(reader.name.as_str(), "grep" | "rg")) else {
         return false;
     };

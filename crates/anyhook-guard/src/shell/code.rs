@@ -21,6 +21,8 @@ enum CallEffect {
     Fetch,
     /// A path whose method says what is done.
     Path,
+    /// Files that the rest of the code may delete.
+    List,
 }
 
 fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
@@ -67,6 +69,7 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "sh"
         | "execa"
         | "execaSync"
+        | "shell-command"
         | "execaCommand" => CallEffect::Shell,
         "rmtree"
         | "rm_rf"
@@ -83,13 +86,14 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "removedirs"
         | "remove_dir"
         | "rmdir_r"
-        | "secure_delete" => CallEffect::DeleteTree,
+        | "secure_delete"
+        | "delete-directory" => CallEffect::DeleteTree,
         "rm" | "rmSync" | "rmdirSync" | "rmdir" if arguments.contains("recursive") => {
             CallEffect::DeleteTree
         }
-        "rm" | "rmSync" | "rmdir" | "rmdirSync" | "unlink" | "unlinkSync" | "remove" | "delete" => {
-            CallEffect::Delete
-        }
+        "rm" | "rmSync" | "rmdir" | "rmdirSync" | "unlink" | "unlinkSync" | "remove" | "delete"
+        | "delete-file" => CallEffect::Delete,
+        "glob" | "iglob" | "scandir" | "listdir" | "readdirSync" => CallEffect::List,
         "readFileSync" | "readFile" | "file_get_contents" | "readlines" | "slurp" | "readfile"
         | "fopen" | "createReadStream" | "read_csv" | "dotenv_values" | "load_dotenv" => {
             CallEffect::Read
@@ -221,7 +225,23 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
                 .then(|| words.get(at).map(|word| word.text.clone()))
                 .flatten()
         }
-        "vim" | "nvim" | "vi" | "ex" | "emacs" => {
+        "emacs" => after("", &["--eval", "-eval", "--execute"]),
+        "gdb" => {
+            let commands: Vec<&str> = started
+                .texts()
+                .filter_map(|text| {
+                    text.strip_prefix("shell ")
+                        .or_else(|| text.strip_prefix('!'))
+                })
+                .collect();
+            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        }
+        "zip" => {
+            let at = words.iter().position(|word| word.text == "-TT");
+            at.and_then(|at| words.get(at + 1))
+                .map(|word| format!("system({})", quoted(&word.text)))
+        }
+        "vim" | "nvim" | "vi" | "ex" => {
             let commands: Vec<&str> = started
                 .texts()
                 .filter_map(|text| text.trim_start_matches(['+', ':']).strip_prefix('!'))
@@ -262,6 +282,11 @@ fn quoted(text: &str) -> String {
 }
 
 fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope: &Scope) {
+    // `require("os").homedir()` reads like `os.homedir()`.
+    let plain = code
+        .replace("require(\"os\").", "os.")
+        .replace("require('os').", "os.");
+    let code = plain.as_str();
     let constants = literal_constants(code);
     let mut scripts: Vec<String> = Vec::new();
     let mut commands: Vec<Vec<ResolvedWord>> = Vec::new();
@@ -299,6 +324,14 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             CallEffect::Move => commands.push(command(&["mv"], values, false)),
             CallEffect::Copy => commands.push(command(&["cp"], values, false)),
             CallEffect::Fetch => commands.push(command(&["curl"], first_value(values), false)),
+            CallEffect::List => {
+                let deletes = ["remove(", "unlink", "rmtree(", "rmSync(", "rm_rf"]
+                    .iter()
+                    .any(|mark| code.contains(mark));
+                if deletes {
+                    commands.push(command(&["rm", "-r"], values, false));
+                }
+            }
             CallEffect::Path => {
                 let programs: &[(&str, &[&str])] = &[
                     ("read_text", &["cat"]),

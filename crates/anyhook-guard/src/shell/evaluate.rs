@@ -30,6 +30,20 @@ const MAX_INVOCATIONS: usize = 1000;
 /// Loops in loops whose body is read for one value as well.
 const MAX_NESTED_LOOPS: usize = 3;
 
+/// Variables whose value is a command that some program runs.
+const COMMAND_VARIABLES: [&str; 10] = [
+    "PROMPT_COMMAND",
+    "PAGER",
+    "GIT_PAGER",
+    "MANPAGER",
+    "EDITOR",
+    "VISUAL",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+];
+
 /// Descriptors that are followed.
 const MAX_DESCRIPTORS: usize = 16;
 
@@ -432,7 +446,10 @@ impl Evaluator<'_> {
                 kind: redirect.kind,
                 target,
             };
-            let is_input = matches!(redirect.kind, RedirectKind::Input | RedirectKind::Text);
+            let is_input = matches!(
+                redirect.kind,
+                RedirectKind::Input | RedirectKind::Text | RedirectKind::ReadWrite
+            );
             if is_input
                 && redirect
                     .descriptor
@@ -507,6 +524,18 @@ impl Evaluator<'_> {
         let mut started = Invocation::in_scope(scope);
         started.variables = variables;
         started.redirects = redirects;
+        // Programs that other programs start by the name of a variable.
+        let scripts: Vec<String> = started
+            .variables
+            .iter()
+            .filter(|(name, value)| {
+                value.text.contains(' ') && COMMAND_VARIABLES.contains(&name.as_str())
+            })
+            .map(|(_, value)| value.text.clone())
+            .collect();
+        for script in scripts.iter().take(4) {
+            self.run_child_text(script, scope, &StageInput::default());
+        }
         if words.is_empty() {
             if !started.redirects.is_empty() || !started.variables.is_empty() {
                 self.emit(started);
@@ -671,8 +700,17 @@ impl Evaluator<'_> {
                     sources: vec![input.from.clone()],
                     ..self.fed_word(input)
                 };
-                for name in started.operands() {
-                    Rc::make_mut(&mut scope.variables).insert(name.text.clone(), vec![fed.clone()]);
+                let names: Vec<&str> = started.operands().map(|word| word.text.as_str()).collect();
+                let values = line_values(started, input, names.len());
+                for (index, name) in names.into_iter().enumerate() {
+                    let value = match values.get(index) {
+                        Some(text) => ResolvedWord {
+                            text: text.clone(),
+                            ..fed.clone()
+                        },
+                        None => fed.clone(),
+                    };
+                    Rc::make_mut(&mut scope.variables).insert(name.to_owned(), vec![value]);
                 }
                 true
             }
@@ -715,7 +753,7 @@ impl Evaluator<'_> {
             }
             "eval" => {
                 self.emit(started.clone());
-                let texts: Vec<&str> = started.texts().collect();
+                let texts: Vec<&str> = started.texts().skip_while(|text| *text == "--").collect();
                 let text = texts.join(" ");
                 if text
                     .chars()
@@ -828,6 +866,25 @@ impl Evaluator<'_> {
     pub(super) fn nesting_left(scope: &Scope) -> bool {
         scope.nesting < MAX_NESTING
     }
+}
+
+/// What `read` puts into its variables, if it reads one known line.
+fn line_values(started: &Invocation, input: &StageInput, names: usize) -> Vec<String> {
+    let line = input.text.as_deref().map(str::trim).unwrap_or_default();
+    if line.is_empty() || line.contains('\n') || started.name != "read" {
+        return Vec::new();
+    }
+    let separators = started
+        .variables
+        .iter()
+        .find(|(name, _)| name == "IFS")
+        .map_or(" \t", |(_, value)| value.text.as_str());
+    if names < 2 || separators.is_empty() {
+        return vec![line.to_owned()];
+    }
+    line.splitn(names, |letter: char| separators.contains(letter))
+        .map(str::to_owned)
+        .collect()
 }
 
 impl Invocation {

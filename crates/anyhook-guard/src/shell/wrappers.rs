@@ -133,6 +133,7 @@ static PREFIXES: &[Prefix] = &[
     prefix("chronic", "", &[], 0),
     prefix("ts", "", &[], 0),
     prefix("retry", "", &["-t", "-d"], 0),
+    prefix("entr", "", &[], 0),
     prefix("busybox", "", &[], 0),
     prefix("toybox", "", &[], 0),
     prefix("setarch", "", &[], 1),
@@ -275,8 +276,8 @@ impl Evaluator<'_> {
             "su" | "runuser" | "script" | "sg" | "flock" => {
                 self.open_option_script(started, scope, input);
             }
-            "watch" | "hyperfine" | "entr" | "tmux" | "screen" | "nodemon" | "nix-shell"
-            | "nix" | "vagrant" | "devcontainer" => {
+            "watch" | "hyperfine" | "tmux" | "screen" | "nodemon" | "nix-shell" | "nix"
+            | "vagrant" | "devcontainer" => {
                 self.open_text_arguments(started, scope, input);
             }
             "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" | "lxc"
@@ -340,6 +341,29 @@ impl Evaluator<'_> {
                     let command: Vec<&str> = line.split_whitespace().skip(5).collect();
                     self.run_child_text(&command.join(" "), scope, &StageInput::default());
                 }
+            }
+            "sftp" => {
+                // What its commands send.
+                let sent: Vec<ResolvedWord> = input
+                    .text
+                    .as_deref()
+                    .unwrap_or_default()
+                    .lines()
+                    .take(16)
+                    .filter_map(|line| line.trim_start().strip_prefix("put "))
+                    .filter_map(|rest| rest.split_whitespace().find(|word| !word.starts_with('-')))
+                    .map(ResolvedWord::new)
+                    .collect();
+                if !sent.is_empty() {
+                    self.emit(Invocation {
+                        name: "cat".to_owned(),
+                        words: std::iter::once(ResolvedWord::new("cat"))
+                            .chain(sent)
+                            .collect(),
+                        ..Invocation::in_scope(scope)
+                    });
+                }
+                self.emit(started);
             }
             "git" => self.open_git(started, scope, input),
             "yarn" | "pnpm" | "bun" => self.open_package_runner(started, scope, input),
@@ -848,7 +872,7 @@ impl Evaluator<'_> {
         let mut child = scope.clone();
         child.via.push(name.clone());
         match name.as_str() {
-            "watch" | "entr" => {
+            "watch" => {
                 let at = first_operand(&started.words, 1, &["-n", "--interval"]);
                 let texts: Vec<&str> = started
                     .words
@@ -1012,6 +1036,9 @@ impl Evaluator<'_> {
 
     /// `yarn prisma …`: a program of a package, unless it is a command of the manager.
     fn open_package_runner(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
+        if started.name == "bun" && started.has_option("ep", &["--eval", "--print"]) {
+            return code::start_interpreter(self, started, scope, input);
+        }
         let at = first_operand(&started.words, 1, &["--filter", "-F", "--cwd", "-C", "-w"]);
         let text = |at: usize| started.words.get(at).map_or("", |word| word.text.as_str());
         let at = at + usize::from(text(at) == "run");
@@ -1076,6 +1103,7 @@ impl Evaluator<'_> {
                         (path, None) => self.written_text(scope, path),
                     });
                 }
+                "-f-" | "--file=-" => texts.extend(input.text.as_deref().map(str::to_owned)),
                 text => texts.extend(text.strip_prefix("--eval=").map(str::to_owned)),
             }
         }

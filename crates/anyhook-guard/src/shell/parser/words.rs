@@ -238,7 +238,9 @@ impl Parser<'_> {
         if self.peek() == Some(b'[') {
             let rest = self.rest();
             let end = rest.find([']', '}']).map_or(rest.len(), |end| end + 1);
-            is_plain &= matches!(self.slice(self.at, self.at + end), "[@]" | "[*]");
+            let index = self.slice(self.at, self.at + end).trim_matches(['[', ']']);
+            // One element of a list may be any of them.
+            is_plain &= matches!(index, "@" | "*") || index.parse::<u32>().is_ok();
             self.at += end;
         }
         let operator_start = self.at;
