@@ -52,6 +52,9 @@ pub(crate) struct ConvertArgs {
     /// Overwrite an existing file
     #[arg(long, requires = "output", conflicts_with = "merge")]
     force: bool,
+    /// Write nothing; exit with 1 if a file is not what would be written, for CI
+    #[arg(long, requires = "output", conflicts_with = "force")]
+    check: bool,
     /// Write a canonical manifest for readers of this version of the format
     #[arg(long, value_name = "VERSION", value_parser = ["1.0", "0.1"], default_value = "1.0")]
     spec: String,
@@ -120,13 +123,19 @@ pub(crate) fn run(args: &ConvertArgs, terminal: &Terminal) -> anyhow::Result<Com
         conversion.carried,
         source.manifest.hooks.len(),
     );
-    let failure = summary.failure(args);
+    let mut failure = summary.failure(args);
     let files = output::files(adapter, &conversion.document, args);
     if let Some(path) = &args.output {
-        for path in output::write(path, adapter, args, &conversion, &files)? {
-            if !args.json {
-                terminal.note(&format!("wrote {}", path.display()));
-            }
+        let changed = output::write(path, adapter, args, &conversion, &files)?;
+        if let (true, Some(path)) = (args.check, changed.first()) {
+            let path = path.display();
+            let how = if args.merge { "no option" } else { "`--force`" };
+            let outdated =
+                format!("`{path}` is out of date; run this again with {how} instead of `--check`");
+            failure = failure.or(Some(outdated));
+        }
+        for path in changed.iter().filter(|_| !args.json && !args.check) {
+            terminal.note(&format!("wrote {}", path.display()));
         }
     }
     if args.json {

@@ -38,7 +38,8 @@ pub(super) fn files(
     }
 }
 
-/// Writes all files, or none if one would be overwritten. Returns the changed paths.
+/// Writes all files, or none if one would be overwritten or `--check` is set. Returns
+/// the paths that change.
 pub(super) fn write(
     output: &Path,
     adapter: Option<&'static Adapter>,
@@ -81,7 +82,7 @@ pub(super) fn write(
                 }
                 text
             }
-            Some(_) if !args.force => bail!(
+            Some(_) if !args.force && !args.check => bail!(
                 "`{}` already exists with different content; use `--merge` to add the hooks or `--force` to overwrite it",
                 path.display()
             ),
@@ -89,7 +90,7 @@ pub(super) fn write(
         };
         plan.push((path, text, file.executable));
     }
-    for (path, text, executable) in &plan {
+    for (path, text, executable) in plan.iter().filter(|_| !args.check) {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
