@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod dist;
 mod docs;
 mod reference;
 mod run;
@@ -20,6 +21,7 @@ const USAGE: &str = "\
 cargo xtask test            run all tests
 cargo xtask docs [--check]  generate docs/agents/*.md and docs/matrix.md from the tables
 cargo xtask bench [NAME…]   measure speed, as ratios within one run
+cargo xtask dist [--check]  write archives and packages to dist/, and try to install them
 cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model";
 
 fn main() -> ExitCode {
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         "test" => suite::run_tests(rest),
         "docs" => docs::run(rest),
         "bench" => bench::run(rest),
+        "dist" => dist::run_dist(rest),
         "e2e" => suite::run_e2e(rest),
         _ => {
             eprintln!("{USAGE}");
