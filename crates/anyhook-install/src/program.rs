@@ -178,7 +178,12 @@ fn passing_place(machine: &Machine, path: &Path) -> Option<&'static str> {
         return Some("a folder of npm packages");
     }
     let mut folders = path.ancestors().skip(1);
-    if folders.any(|folder| folder.join("CACHEDIR.TAG").is_file()) {
+    // Cargo marks its folder only if it has created it.
+    let is_cargo_build = path.parent().is_some_and(|folder| {
+        folder.join(".cargo-lock").is_file()
+            || folder.join("deps").is_dir() && folder.join("build").is_dir()
+    });
+    if is_cargo_build || folders.any(|folder| folder.join("CACHEDIR.TAG").is_file()) {
         return Some("a build folder or a cache");
     }
     let environment = path.parent().and_then(Path::parent);

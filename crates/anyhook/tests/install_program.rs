@@ -115,6 +115,10 @@ fn a_program_in_a_place_that_goes_away_is_copied_and_answers_afterwards() {
             "home/build/release/anyhook",
             Some("home/build/CACHEDIR.TAG"),
         ),
+        (
+            "home/src/target/release/anyhook",
+            Some("home/src/target/release/.cargo-lock"),
+        ),
         ("outside/anyhook", None),
         ("project/tools/anyhook", None),
     ];

@@ -36,6 +36,8 @@ const SHELL_BUILTINS: [&str; 18] = [
     ".", "printf", "read", "command", ":", "if",
 ];
 
+const PROGRAM_MISSING: &str = "program-missing";
+
 const CANNOT_START: &str = "the hook cannot start; most agents continue as if it had approved";
 
 /// Checks the entry's command lines for this system.
@@ -109,7 +111,11 @@ fn command_problem(file: &FileCheck<'_>, line: &str) -> Option<DoctorFinding> {
     if let Some(bridge) = command::bridge_invocation(line)
         && bridge.program == BridgeProgram::Searched
     {
-        return file.machine.searched_program().is_none().then(not_kept);
+        let path = Some(&file.target.path);
+        let mut findings = file.findings.iter();
+        let is_known = findings.any(|one| one.id == PROGRAM_MISSING && one.file.as_ref() == path);
+        let is_missing = !is_known && file.machine.searched_program().is_none();
+        return is_missing.then(not_kept);
     }
     let words = command::words(line, !cfg!(windows));
     let first = words.first()?;
@@ -188,7 +194,7 @@ fn not_on_path(name: &str) -> DoctorFinding {
 /// An entry of a shared file on a machine where it finds nothing to start.
 fn not_kept() -> DoctorFinding {
     let what = "`anyhook` is neither in `~/.local/share/anyhook/bin` nor on PATH";
-    DoctorFinding::error("program-missing", what)
+    DoctorFinding::error(PROGRAM_MISSING, what)
         .why("the entry does nothing here, and the agent takes that for approval")
         .remedy("run `anyhook install`")
 }

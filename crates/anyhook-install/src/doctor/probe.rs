@@ -30,6 +30,8 @@ use crate::target::Target;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
+const BRIDGE_DEAD: &str = "bridge-dead";
+
 /// The reason that the probe's hook gives for its deny.
 const PROBE_DENY_REASON: &str = "anyhook-doctor-denies";
 
@@ -56,6 +58,11 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
         if let Some(finding) = probe_safety::refusal(machine, target, &probe) {
             report.not_fired += 1;
             let finding = finding.for_target(target);
+            if finding.id == BRIDGE_DEAD {
+                // What stops one entry usually stops them all.
+                report.findings.push(finding);
+                break;
+            }
             if !report.findings.iter().any(|one| one.what == finding.what) {
                 report.findings.push(finding);
             }
@@ -261,7 +268,7 @@ pub(super) fn unreached_bridge(
     let ProbeCommand { line, event, .. } = probe;
     let what = format!("`{line}`, for `{event}`, does not run any hook ({end}){detail}");
     let target = Box::new(target.clone());
-    DoctorFinding::error("bridge-dead", what)
+    DoctorFinding::error(BRIDGE_DEAD, what)
         .why("no hook runs, and the agent takes that for approval")
         .remedy("run `anyhook doctor --fix`, or make sure that the command line finds `anyhook`")
         .fixed_by(Fix::Reinstall(target, ReinstalledProgram::Renewed))
