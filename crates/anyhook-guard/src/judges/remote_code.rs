@@ -5,7 +5,7 @@ use super::access::{Access, shell_files};
 use super::hosts::{contacted_hosts, host_matches};
 use crate::input::GuardInput;
 use crate::paths::normalize;
-use crate::shell::{Invocation, RedirectKind, SHELLS, ShellAnalysis, program_name};
+use crate::shell::{Invocation, RedirectKind, SHELLS, ShellAnalysis, UNKNOWN, program_name};
 
 const DOWNLOADERS: &[&str] = &[
     "curl",
@@ -454,9 +454,11 @@ fn judge_saved(
         );
     }
     let runs = run.iter().any(|path| {
-        downloaded
-            .iter()
-            .any(|file| file == path || file.ends_with('/') && path.starts_with(file.as_str()))
+        // Two names that are not known are not the same name.
+        !path.contains(UNKNOWN)
+            && downloaded
+                .iter()
+                .any(|file| file == path || file.ends_with('/') && path.starts_with(file.as_str()))
     });
     if runs {
         found.deny(
