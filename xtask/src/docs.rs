@@ -381,6 +381,22 @@ fn matrix() -> String {
     out.push_str("\n## Capabilities\n\n");
     let capabilities = CAPABILITIES.iter().map(|one| one.name).collect();
     table(&mut out, "capability", capabilities, capability_mark);
+    out.push_str("\n## Whose files they read\n\nSome agents run the hooks in another agent's files as well. A bridge that stands in both is called twice for one event; anyhook finds out which agent really calls, answers as that one, and runs the hooks once.\n\n");
+    head(&mut out, &["agent", "also runs the hooks of", "in"]);
+    for reader in &agents {
+        for owner in &agents {
+            let files = owner.spec.files.iter();
+            let shared: Vec<String> = files
+                .filter(|file| reader.spec.also_reads.contains(&file.path))
+                .map(|file| format!("`{}`", file.path))
+                .collect();
+            if !shared.is_empty() {
+                let cells = [&reader.spec.id, &owner.spec.id].map(|id| format!("`{id}`"));
+                let [reader, owner] = cells;
+                row(&mut out, &[reader, owner, shared.join(", ")]);
+            }
+        }
+    }
     out
 }
 
