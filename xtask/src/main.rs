@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod cross;
 mod dist;
 mod docs;
 mod reference;
@@ -22,7 +23,10 @@ cargo xtask test            run all tests
 cargo xtask docs [--check]  generate docs/agents/*.md and docs/matrix.md from the tables
 cargo xtask bench [NAME…]   measure speed, as ratios within one run
 cargo xtask dist [--check]  write archives and packages to dist/, and try to install them
-cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model";
+cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model
+cargo xtask cross [TARGET…] build for windows, macos and linux-musl, or one of them
+cargo xtask cross test-windows
+                            run the tests of the program on Windows, under Wine";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "dist" => dist::run_dist(rest),
         "e2e" => suite::run_e2e(rest),
+        "cross" => cross::run_cross(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

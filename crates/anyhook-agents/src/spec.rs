@@ -255,8 +255,8 @@ pub enum VerifiedHow {
 #[serde(default, deny_unknown_fields)]
 pub struct LaunchSpec {
     pub shell: Shell,
-    /// On Windows, PowerShell runs the commands.
-    pub powershell: bool,
+    /// The shell that runs the commands on Windows.
+    pub windows: WindowsShell,
     /// File endings of an event's script, the preferred one first.
     pub endings: Vec<Str>,
     /// The folder in which hooks of a project start.
@@ -267,6 +267,17 @@ pub struct LaunchSpec {
     /// What the agent does at every event if the program cannot be found, where
     /// it does not just go on.
     pub missing_program: Option<Str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowsShell {
+    /// `cmd.exe`, or none: the quotes are the same.
+    #[default]
+    Cmd,
+    PowerShell,
+    /// Git Bash; PowerShell where there is none.
+    GitBash,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

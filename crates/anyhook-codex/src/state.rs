@@ -104,7 +104,7 @@ fn lock_file(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .open(path)?;
-    file.try_lock()?;
+    anyhook_util::fs::try_lock(&file)?;
     Ok(file)
 }
 

@@ -94,6 +94,9 @@ impl Daemon {
         let listener = TcpListener::bind(config.listen).map_err(listen)?;
         listener.set_nonblocking(true)?;
         config.listen = listener.local_addr()?;
+        #[cfg(not(unix))]
+        let socket_problem = None;
+        #[cfg(unix)]
         let mut socket_problem = None;
         #[cfg(unix)]
         let socket = config.socket.as_deref().and_then(|path| {

@@ -94,7 +94,7 @@ pub fn real_path(path: &Path) -> Result<PathBuf, FileError> {
 /// Resolves the part of the folder that exists; the rest cannot contain links.
 fn resolve_folder(path: &Path) -> PathBuf {
     for ancestor in path.ancestors().skip(1) {
-        if let Ok(real) = fs::canonicalize(ancestor)
+        if let Ok(real) = anyhook_util::paths::canonicalize(ancestor)
             && let Ok(rest) = path.strip_prefix(ancestor)
         {
             return real.join(rest);
@@ -214,7 +214,7 @@ fn replace(
     file.sync_all()?;
     drop(file);
     reached(WriteStep::Synced)?;
-    fs::rename(&temp, real)?;
+    anyhook_util::fs::rename(&temp, real)?;
     attempt.temp = None;
     reached(WriteStep::Renamed)?;
     sync_folder(folder);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use anyhook_util::fs::try_lock;
 use anyhook_util::hash::sha256;
 
 use crate::file::{FileError, real_path, remove_stale_temp_files};
@@ -36,7 +37,7 @@ impl FileLock {
             .map_err(FileError::io("open", &path))?;
         let deadline = Instant::now() + timeout;
         loop {
-            match file.try_lock() {
+            match try_lock(&file) {
                 Ok(()) => break,
                 Err(TryLockError::Error(error)) => return Err(FileError::io("lock", &path)(error)),
                 Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {

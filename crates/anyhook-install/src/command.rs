@@ -4,6 +4,8 @@
 //! It is one simple command, a program with plain arguments: some agents append
 //! a here-document to it, some split it at blanks without a shell.
 
+use std::path::Path;
+
 use anyhook_agents::spec::Scope;
 use anyhook_util::shell::{self, Syntax};
 
@@ -49,6 +51,39 @@ impl BridgeProgram {
     pub(crate) fn without_shell(&self) -> Self {
         Self::Named(self.as_str().to_owned())
     }
+}
+
+/// A program's path as an entry names it.
+pub(crate) fn program_in_entry(program: &Path) -> String {
+    if cfg!(windows) {
+        windows_program(program)
+    } else {
+        program.to_string_lossy().into_owned()
+    }
+}
+
+/// A path on Windows in the form that `cmd.exe`, PowerShell and Git Bash all take
+/// without quotes: with `/`, and without blanks, by its short name if there is one.
+fn windows_program(program: &Path) -> String {
+    let long = anyhook_util::paths::windows_form(&program.to_string_lossy());
+    let plain = |path: &str| path.replace('\\', "/");
+    let short = (!shell::is_plain(&plain(&long))).then(|| short_path(Path::new(&long)));
+    let short = short.flatten().map(|short| plain(&short));
+    let short = short.filter(|short| shell::is_plain(short));
+    short.unwrap_or_else(|| plain(&long))
+}
+
+/// The name without blanks that Windows gives a folder, where it still does so.
+/// The file itself may not exist yet.
+fn short_path(path: &Path) -> Option<String> {
+    let folder = path.ancestors().find(|ancestor| ancestor.is_dir())?;
+    let mut command = std::process::Command::new("cmd.exe");
+    command.args(["/D", "/C", "for", "%I", "in", "(.)", "do", "@echo", "%~fsI"]);
+    command.current_dir(folder);
+    let output = command.stdin(std::process::Stdio::null()).output().ok()?;
+    let short = String::from_utf8(output.stdout).ok()?;
+    let short = Path::new(short.trim()).join(path.strip_prefix(folder).ok()?);
+    Some(short.to_string_lossy().into_owned())
 }
 
 /// The value of `--scope`, which an entry needs unless it names the program in

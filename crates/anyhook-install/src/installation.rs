@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use anyhook_agents::Placement;
-use anyhook_agents::spec::{ConfigShape, EventSpec};
+use anyhook_agents::spec::{ConfigShape, EventSpec, WindowsShell};
 use anyhook_edit::{
     ContentChange, EditError, EditOptions, EditableFile, Key, TextEditor, read_text,
 };
@@ -258,10 +258,10 @@ fn plan_entry(
         let scope = command::scope_argument(target.scope, program);
         command::command_line(program, target.slug(), scope, name, quoting)
     };
-    let windows = if adapter.spec.launch.powershell {
-        Quoting::PowerShell
-    } else {
-        Quoting::Cmd
+    let windows = match adapter.spec.launch.windows {
+        WindowsShell::PowerShell => Quoting::PowerShell,
+        WindowsShell::Cmd => Quoting::Cmd,
+        WindowsShell::GitBash => Quoting::Posix,
     };
     let command = line(if cfg!(windows) {
         windows

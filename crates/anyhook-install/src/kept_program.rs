@@ -214,7 +214,9 @@ fn put(path: &Path, file: &KeptFile) -> std::io::Result<bool> {
     let written = if is_copy {
         fs::copy(source, &draft).and_then(|_| {
             anyhook_edit::make_executable(&draft).map_err(std::io::Error::other)?;
-            fs::File::open(&draft)?.sync_all()
+            // Windows flushes only what is open for writing.
+            let draft = fs::OpenOptions::new().write(true).open(&draft)?;
+            draft.sync_all()
         })
     } else {
         link(source, &draft)

@@ -31,7 +31,7 @@ impl Machine {
     }
 
     pub fn new(cwd: PathBuf, env: BTreeMap<String, OsString>) -> Self {
-        let dirs = Dirs::from_lookup(|name| env.get(name).cloned());
+        let dirs = Dirs::from_lookup(|name| lookup(&env, name).cloned());
         let cwd = real_path(&cwd);
         let root = discover::discover(&dirs, &cwd).root;
         Self {
@@ -53,7 +53,7 @@ impl Machine {
     }
 
     pub fn var(&self, name: &str) -> Option<&OsString> {
-        self.env.get(name).filter(|value| !value.is_empty())
+        lookup(&self.env, name).filter(|value| !value.is_empty())
     }
 
     /// The path of an agent's file; a `*` in its name stays.
@@ -137,7 +137,9 @@ impl Machine {
         };
         let mut names = vec![name.to_owned()];
         if cfg!(windows) {
-            names.extend(["exe", "cmd", "bat"].map(|ending| format!("{name}.{ending}")));
+            names = ["exe", "com", "cmd", "bat"]
+                .map(|ending| format!("{name}.{ending}"))
+                .to_vec();
         }
         let mut seen: Vec<PathBuf> = Vec::new();
         let mut found = Vec::new();
@@ -176,7 +178,12 @@ impl Machine {
     /// relative folders count.
     pub(crate) fn first_on_path(&self, name: &str, folder: &Path) -> Option<PathBuf> {
         let path = self.var(env::PATH.name)?;
-        let mut files = std::env::split_paths(path).map(|part| folder.join(part).join(name));
+        let name = if cfg!(windows) {
+            format!("{name}.exe")
+        } else {
+            name.to_owned()
+        };
+        let mut files = std::env::split_paths(path).map(|part| folder.join(part).join(&name));
         files.find(|file| is_executable_file(file))
     }
 
@@ -199,6 +206,15 @@ impl Machine {
     }
 }
 
+/// A variable by its name, whose case does not matter on Windows.
+fn lookup<'a>(env: &'a BTreeMap<String, OsString>, name: &str) -> Option<&'a OsString> {
+    env.get(name).or_else(|| {
+        let mut variables = env.iter().filter(|_| cfg!(windows));
+        let found = variables.find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value)
+    })
+}
+
 /// Whether two paths are equal, where a `*` in the name of `pattern` matches any text.
 pub(crate) fn matches_file_name(pattern: &Path, path: &Path) -> bool {
     let expected = pattern.file_name().unwrap_or_default().to_string_lossy();
@@ -214,7 +230,7 @@ pub(crate) fn matches_file_name(pattern: &Path, path: &Path) -> bool {
 
 /// The path with symbolic links resolved, or as it is if it does not exist.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    anyhook_util::paths::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Whether a file can be executed, according to its mode.

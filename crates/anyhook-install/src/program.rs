@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_util::env;
 
-use crate::command::{BridgeProgram, PROGRAM_NAME};
+use crate::command::{BridgeProgram, PROGRAM_NAME, program_in_entry};
 use crate::error::InstallError;
 use crate::kept_program::{KeptFile, KeptProgram};
 use crate::machine::{Machine, is_executable_file, real_path};
@@ -70,7 +70,7 @@ impl ProgramPlan {
         let program = if is_searched {
             BridgeProgram::Searched
         } else {
-            BridgeProgram::Named(path.to_string_lossy().into_owned())
+            BridgeProgram::Named(program_in_entry(&path))
         };
         Ok(Self {
             program,

@@ -70,8 +70,12 @@ fn script_names(event: &str, adapter: &Adapter) -> Vec<String> {
 
 /// The command line of a script that is exactly as `install` writes it.
 pub(crate) fn script_command(text: &str) -> Option<&str> {
-    let command = text.lines().find_map(|line| line.strip_prefix("exec "))?;
-    (text == script_text(command, false)).then_some(command)
+    let mut lines = text.lines();
+    let command = lines.find_map(|line| {
+        let start = if cfg!(windows) { "$input | " } else { "exec " };
+        line.strip_prefix(start)
+    })?;
+    (text == script_text(command, cfg!(windows))).then_some(command)
 }
 
 fn script_text(command: &str, windows: bool) -> String {

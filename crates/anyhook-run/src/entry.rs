@@ -277,9 +277,13 @@ fn listen_for_signals() -> Option<Cancel> {
     Some(Cancel::from_fd(reader.into()))
 }
 
-#[cfg(not(unix))]
+/// Ctrl-C, and the end of the console or of the session.
+#[cfg(windows)]
 fn listen_for_signals() -> Option<Cancel> {
-    None
+    let cancel = Cancel::default();
+    let shared = cancel.clone();
+    ctrlc::set_handler(move || shared.set()).ok()?;
+    Some(cancel)
 }
 
 #[cfg(test)]

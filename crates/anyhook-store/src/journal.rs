@@ -120,7 +120,7 @@ impl JournalFile {
             return Ok(None);
         }
         Ok(Some(Self {
-            key: format!("{}:{:016x}", inode(&metadata), fnv1a(&first)),
+            key: format!("{}:{:016x}", inode(&file), fnv1a(&first)),
             len: metadata.len(),
             path: path.to_owned(),
             file,
@@ -143,15 +143,9 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-#[cfg(unix)]
-fn inode(metadata: &std::fs::Metadata) -> String {
-    use std::os::unix::fs::MetadataExt;
-    format!("{:x}:{:x}", metadata.dev(), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn inode(_: &std::fs::Metadata) -> String {
-    "-".to_owned()
+fn inode(file: &File) -> String {
+    let (volume, number) = anyhook_util::fs::identity(file).unwrap_or_default();
+    format!("{volume:x}:{number:x}")
 }
 
 fn read_lines(mut file: &File, from: u64, limit: BatchLimit) -> io::Result<LineBatch> {

@@ -35,13 +35,8 @@ pub struct Scratch {
 impl Scratch {
     pub fn new() -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
-        // What runs here resolves symbolic links; on Windows that would add a
-        // prefix that programs do not use themselves.
-        let root = if cfg!(unix) {
-            folder.path().canonicalize()?
-        } else {
-            folder.path().to_owned()
-        };
+        // What runs here resolves symbolic links.
+        let root = anyhook_util::paths::canonicalize(folder.path())?;
         let scratch = Self {
             root,
             _folder: folder,

@@ -129,19 +129,25 @@ variables! {
     XDG_CACHE_HOME "XDG_CACHE_HOME" Read
         "Base of caches; a program that runs from there is copied by `install`."
     USERPROFILE "USERPROFILE" Read
-        "Your home folder on Windows, where `HOME` is not set."
+        "Your home folder on Windows; `HOME` counts where it is not set."
     APPDATA "APPDATA" Read
         "Base of the configuration folder on Windows."
     LOCALAPPDATA "LOCALAPPDATA" Read
         "Base of the state folder on Windows, and of the folder in which `install` keeps a copy of the program."
     PROGRAM_DATA "ProgramData" Read
-        "Base of the managed folder on Windows."
+        "Base of the managed folder on Windows, where the system does not name one."
+    PROGRAM_FILES "ProgramFiles" Read
+        "Where Git for Windows is searched on Windows, for hooks that need a POSIX shell."
+    SYSTEM_ROOT "SystemRoot" Read
+        "Where `cmd.exe` is on Windows."
     PATH "PATH" Read
         "Where the programs of agents and of hooks are searched; for hooks of the administrator a fixed list of system folders counts."
     SHELL "SHELL" Read
         "Shell with which `doctor` tries the hooks of agents that use the user's shell."
     PYTHONPATH "PYTHONPATH" Read
         "Extended for your own Python hooks by the folder of the script."
+    USERNAME "USERNAME" Read
+        "Your name on Windows, for hooks of the administrator."
     COMPUTERNAME "COMPUTERNAME" Read
         "Name under which `ship` sends the events of a Windows machine."
     NO_COLOR "NO_COLOR" Read
@@ -166,6 +172,8 @@ variables! {
         "The same as `USER`."
     PYTHONSAFEPATH "PYTHONSAFEPATH" SetForHooks
         "`1` for hooks of the user and of the administrator, so that they do not import modules of the project."
+    NO_CURRENT_DIRECTORY "NoDefaultCurrentDirectoryInExePath" SetForHooks
+        "`1` on Windows, so that `cmd.exe` does not prefer programs of the project to those on `PATH`."
     ANYHOOK_DYNAMIC "ANYHOOK_DYNAMIC" BuildTime
         "Any value links a Linux release build dynamically, for name services other than files and DNS."
 }

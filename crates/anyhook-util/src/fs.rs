@@ -3,7 +3,10 @@
 //! Config files of agents are edited by `anyhook-edit`, which also keeps their
 //! mode and owner; this module is for anyhook's own state.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+#[cfg(windows)]
+mod windows;
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
@@ -100,7 +103,8 @@ fn write_and_rename(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
         if sync {
             file.sync_all()?;
         }
-        std::fs::rename(&draft, path)
+        drop(file);
+        rename(&draft, path)
     });
     if result.is_err() {
         let _ = std::fs::remove_file(&draft);
@@ -176,18 +180,63 @@ pub fn read_bytes_and_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, 
     Ok((bytes, metadata))
 }
 
-/// Whether the open file with this metadata is the one that `path` names now.
-#[cfg(unix)]
-pub fn is_current(open: &Metadata, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(path)
-        .is_ok_and(|named| open.ino() == named.ino() && open.dev() == named.dev())
+/// Renames a file over another one. On Windows a program that has just opened
+/// the other one, such as a virus scanner, prevents that for a moment.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    const ATTEMPTS: u32 = 40;
+    const RETRY_DELAY: Duration = Duration::from_millis(25);
+    let is_transient = |error: &io::Error| {
+        // Access denied, sharing violation, lock violation.
+        cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33)) && !to.is_dir()
+    };
+    let mut result = std::fs::rename(from, to);
+    for _ in 0..ATTEMPTS {
+        match &result {
+            Err(error) if is_transient(error) => std::thread::sleep(RETRY_DELAY),
+            _ => break,
+        }
+        result = std::fs::rename(from, to);
+    }
+    result
 }
 
-/// Windows neither renames nor removes a file that is open.
-#[cfg(not(unix))]
-pub fn is_current(_open: &Metadata, _path: &Path) -> bool {
-    true
+/// Locks a file against other processes that do the same; released when the file
+/// is closed. Never waits, and nothing is kept from reading or writing the file.
+pub fn try_lock(file: &File) -> Result<(), TryLockError> {
+    #[cfg(windows)]
+    return windows::try_lock(file);
+    #[cfg(not(windows))]
+    #[expect(clippy::disallowed_methods, reason = "the one place that may")]
+    file.try_lock()
+}
+
+/// The volume of an open file and its number there, whatever its name is now.
+#[cfg(unix)]
+pub fn identity(file: &File) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    let data = file.metadata()?;
+    Ok((data.dev(), data.ino()))
+}
+
+/// The volume of an open file and its number there, whatever its name is now.
+#[cfg(windows)]
+pub fn identity(file: &File) -> io::Result<(u64, u64)> {
+    windows::identity(file)
+}
+
+/// Whether an open file is the one that `path` names now.
+pub fn is_current(open: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let named = std::fs::metadata(path).map(|named| (named.dev(), named.ino()));
+        identity(open).is_ok_and(|open| named.is_ok_and(|named| named == open))
+    }
+    #[cfg(windows)]
+    {
+        let named = File::open(path).and_then(|named| identity(&named));
+        identity(open).is_ok_and(|open| named.is_ok_and(|named| named == open))
+    }
 }
 
 #[cfg(test)]
@@ -276,8 +325,27 @@ mod tests {
         let path = dir.path().join("x");
         replace(&path, b"1").unwrap();
         let open = File::open(&path).unwrap();
-        assert!(is_current(&open.metadata().unwrap(), &path));
+        assert!(is_current(&open, &path));
         replace(&path, b"2").unwrap();
-        assert_eq!(is_current(&open.metadata().unwrap(), &path), cfg!(windows));
+        assert!(!is_current(&open, &path));
+    }
+
+    #[test]
+    fn a_locked_file_can_be_read_and_written_by_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        replace(&path, b"1").unwrap();
+        let open = || {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).open(&path).unwrap()
+        };
+        let (owner, mut other) = (open(), open());
+        try_lock(&owner).unwrap();
+        assert!(matches!(try_lock(&other), Err(TryLockError::WouldBlock)));
+        assert_eq!(std::fs::read(&path).unwrap(), b"1");
+        other.write_all(b"2").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"12");
+        drop(owner);
+        try_lock(&other).unwrap();
     }
 }

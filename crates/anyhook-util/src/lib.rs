@@ -11,6 +11,7 @@ pub mod env;
 pub mod fs;
 pub mod hash;
 pub mod headers;
+pub mod paths;
 pub mod percent;
 pub mod shell;
 pub mod sync;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Shell};
+use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Shell, WindowsShell};
 use anyhook_model::event::field;
 use anyhook_model::{Decision, HookEvent};
 use anyhook_run::record::journal::{CURRENT_FILE_NAME, Journal};
@@ -159,7 +159,7 @@ fn plugin_command(machine: &Machine, text: &str) -> Option<Vec<String>> {
 /// A command line as the agent starts it.
 fn agent_launch(machine: &Machine, adapter: &Adapter, line: &str) -> CommandLine {
     if cfg!(windows) {
-        return CommandLine::Shell(line.to_owned());
+        return windows_launch(machine, adapter.spec.launch.windows, line);
     }
     // By path, because a project's folder may be on PATH.
     let program = |name: &str, usual: &str| {
@@ -184,6 +184,29 @@ fn agent_launch(machine: &Machine, adapter: &Adapter, line: &str) -> CommandLine
     }
     argv.extend([shell, flag.to_owned(), line.to_owned()]);
     CommandLine::Direct(argv)
+}
+
+/// As [`agent_launch`], on Windows.
+fn windows_launch(machine: &Machine, shell: WindowsShell, line: &str) -> CommandLine {
+    let first = |names: &[&str]| {
+        let mut found = names.iter().flat_map(|name| machine.own_programs(name));
+        found.next().map(|path| path.to_string_lossy().into_owned())
+    };
+    let direct = |program: String, options: &[&str]| {
+        let options = options.iter().map(|&option| option.to_owned());
+        let argv = std::iter::once(program).chain(options);
+        CommandLine::Direct(argv.chain([line.to_owned()]).collect())
+    };
+    let powershell = || {
+        let options = ["-NoProfile", "-NonInteractive", "-Command"];
+        first(&["pwsh", "powershell"]).map(|program| direct(program, &options))
+    };
+    let found = match shell {
+        WindowsShell::Cmd => None,
+        WindowsShell::GitBash if exec::has_posix_shell() => Some(direct("sh".to_owned(), &["-c"])),
+        WindowsShell::PowerShell | WindowsShell::GitBash => powershell(),
+    };
+    found.unwrap_or_else(|| CommandLine::Shell(line.to_owned()))
 }
 
 fn foreign_variables(slug: &str) -> Vec<String> {
@@ -330,7 +353,7 @@ impl ProbeSandbox {
             })
             .ok_or(std::io::ErrorKind::AlreadyExists)??;
         let sandbox = Self {
-            folder: std::fs::canonicalize(&folder).unwrap_or(folder),
+            folder: anyhook_util::paths::canonicalize(&folder).unwrap_or(folder),
         };
         for name in ["config", "managed", "state", "project", "project/.git"] {
             private_dir_builder().create(sandbox.folder.join(name))?;

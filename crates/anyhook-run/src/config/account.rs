@@ -1,5 +1,5 @@
-//! The user's entry in the password database, for what must not depend on the
-//! environment.
+//! The user's entry in the password database, or what Windows knows of the user,
+//! for what must not depend on the environment.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -81,13 +81,21 @@ mod platform {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod platform {
+    use known_folders::{KnownFolder, get_known_folder_path};
+
     use super::Account;
 
-    /// There is no such file on this platform.
+    /// The system knows the folder; the name is only shown.
     pub(super) fn find() -> Option<Account> {
-        None
+        let home = get_known_folder_path(KnownFolder::Profile)?;
+        let home = anyhook_util::paths::normal_form(home);
+        let name = anyhook_util::env::USERNAME.text();
+        Some(Account {
+            name: name.unwrap_or_default(),
+            home,
+        })
     }
 }
 

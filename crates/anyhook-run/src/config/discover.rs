@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhook_model::Scope;
 use anyhook_util::env;
 use anyhook_util::fs::read_text_and_metadata;
+use anyhook_util::paths::{canonicalize, normal_form};
 use openhook::discovery::FILE_NAME;
 
 use crate::config::account::Account;
@@ -66,7 +67,16 @@ const USUAL_CONFIG_BASE: &str = if cfg!(windows) {
 };
 
 /// Stands for a folder whose place is not known: nothing can be there.
-const NO_FOLDER: &str = "/dev/null/anyhook";
+const NO_FOLDER: &str = if cfg!(windows) {
+    r"\\.\NUL\anyhook"
+} else {
+    "/dev/null/anyhook"
+};
+
+#[cfg(not(windows))]
+const UNIX_MANAGED_FOLDER: &str = "/etc/anyhook";
+#[cfg(not(windows))]
+const MACOS_MANAGED_FOLDER: &str = "/Library/Application Support/anyhook";
 
 /// The folders of anyhook's own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +105,7 @@ impl Dirs {
         let mut problems = Vec::new();
         let mut path = |variable: env::Variable| {
             let value = lookup(variable.name).filter(|value| !value.is_empty() && !is_locked);
-            let path = PathBuf::from(value?);
+            let path = normal_form(PathBuf::from(value?));
             if path.is_absolute() {
                 return Some(path);
             }
@@ -106,10 +116,12 @@ impl Dirs {
             });
             None
         };
-        let mut home = path(env::HOME);
+        let mut home = None;
         if cfg!(windows) {
-            home = home.or_else(|| path(env::USERPROFILE));
+            // A POSIX shell may have set the other one, to something else.
+            home = path(env::USERPROFILE);
         }
+        let home = home.or_else(|| path(env::HOME));
         let home = home.or_else(|| Account::current().map(|account| account.home.clone()));
         let mut base = |variable: env::Variable, default: &str| {
             let base = path(variable).or_else(|| Some(home.as_ref()?.join(default)));
@@ -231,16 +243,23 @@ pub fn is_locked(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
 
 /// The folder of this platform for the config of all users.
 fn platform_managed(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
-    if cfg!(windows) {
-        let data = lookup(env::PROGRAM_DATA.name).map(PathBuf::from);
-        data.filter(|data| data.is_absolute())
-            .unwrap_or_else(|| PathBuf::from("C:/ProgramData"))
-            .join("anyhook")
-    } else if cfg!(target_os = "macos") {
-        PathBuf::from("/Library/Application Support/anyhook")
-    } else {
-        PathBuf::from("/etc/anyhook")
+    let _ = lookup;
+    #[cfg(windows)]
+    {
+        use known_folders::{KnownFolder, get_known_folder_path};
+        // A project could set the variable, through an agent.
+        let data = get_known_folder_path(KnownFolder::ProgramData);
+        let data = data.or_else(|| lookup(env::PROGRAM_DATA.name).map(PathBuf::from));
+        let data = data.filter(|data| data.is_absolute());
+        let data = data.unwrap_or_else(|| PathBuf::from(r"C:\ProgramData"));
+        normal_form(data).join("anyhook")
     }
+    #[cfg(not(windows))]
+    PathBuf::from(if cfg!(target_os = "macos") {
+        MACOS_MANAGED_FOLDER
+    } else {
+        UNIX_MANAGED_FOLDER
+    })
 }
 
 /// The text of a manifest or policy.
@@ -382,9 +401,9 @@ pub(crate) fn discover_at(
 /// symbolic link; of a folder that does not exist, the existing part is
 /// resolved. With the number of components that do not exist.
 pub fn canonical_path(path: &Path) -> (PathBuf, usize) {
-    let mut ancestors = path.ancestors().enumerate().filter(|_| cfg!(unix));
+    let mut ancestors = path.ancestors().enumerate();
     let known = ancestors.find_map(|(missing, ancestor)| {
-        let real = std::fs::canonicalize(ancestor).ok()?;
+        let real = canonicalize(ancestor).ok()?;
         Some((real.join(path.strip_prefix(ancestor).ok()?), missing))
     });
     let (real, missing) = known.unwrap_or_else(|| (path.to_owned(), 0));

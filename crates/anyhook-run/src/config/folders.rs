@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_model::HookEvent;
 use anyhook_model::event::NATIVE;
+use anyhook_util::paths::normal_form;
 use anyhook_util::percent;
 
 /// A variable with this template in the agent's table contains the project's path.
@@ -34,7 +35,7 @@ impl EventFolders {
         let mut all = Self::default();
         all.add(event.cwd.as_deref().and_then(parse_folder));
         if all.folders.is_empty() || owns_process {
-            all.add(std::env::current_dir().ok());
+            all.add(std::env::current_dir().ok().map(normal_form));
         }
         if owns_process {
             let caller = anyhook_agents::agent_handle(&event.source);
@@ -98,7 +99,7 @@ pub fn parse_folder(text: &str) -> Option<PathBuf> {
         }
         None => text.to_owned(),
     };
-    let path = PathBuf::from(path);
+    let path = normal_form(PathBuf::from(path));
     path.is_absolute().then_some(path)
 }
 

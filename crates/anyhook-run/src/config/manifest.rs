@@ -446,6 +446,16 @@ fn expand_braced(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
 
 /// The command for this system.
 pub fn command(handler: &Handler) -> Option<HandlerCommand<'_>> {
+    let own = own_command(handler).map(HandlerCommand::Line);
+    own.or_else(|| HandlerCommand::main(handler))
+}
+
+/// Whether the command was written for this system only.
+pub(crate) fn has_own_command(handler: &Handler) -> bool {
+    own_command(handler).is_some()
+}
+
+fn own_command(handler: &Handler) -> Option<&str> {
     let own = if cfg!(windows) {
         &handler.platform.windows
     } else if cfg!(target_os = "macos") {
@@ -453,8 +463,7 @@ pub fn command(handler: &Handler) -> Option<HandlerCommand<'_>> {
     } else {
         &handler.platform.linux
     };
-    let own = own.as_deref().map(HandlerCommand::Line);
-    own.or_else(|| HandlerCommand::main(handler))
+    own.as_deref()
 }
 
 /// The working directory: the handler's `cwd` under the project's root.

@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use anyhook_model::{HookEvent, Matcher, matches};
 use anyhook_util::fs::read_bytes;
 use anyhook_util::hash::sha256;
+use anyhook_util::paths::normal_form;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -273,6 +274,7 @@ impl TrustStore {
 
     /// The file of the consent to a manifest.
     pub fn file(&self, manifest: &Path) -> PathBuf {
+        let manifest = normal_form(manifest.to_owned());
         let key = file_key(&[manifest.as_os_str().as_encoded_bytes()]);
         self.folder.join(format!("{key}.json"))
     }

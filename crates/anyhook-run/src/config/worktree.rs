@@ -14,6 +14,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhook_util::fs::read_text;
+use anyhook_util::paths::canonicalize;
 
 use crate::run::exec::command::normalize_path;
 
@@ -59,7 +60,7 @@ impl GitTree {
             return Some(tree(git.clone(), true));
         }
         // A symbolic link may lead to the repository of another tree.
-        if let Ok(real) = std::fs::canonicalize(&git)
+        if let Ok(real) = canonicalize(&git)
             && real.is_dir()
         {
             let is_own = real.parent() == Some(top);
@@ -67,7 +68,7 @@ impl GitTree {
         }
         let text = read_text(&git, MAX_LINK_BYTES).ok()?;
         let data = top.join(text.strip_prefix("gitdir:")?.trim());
-        let Ok(data) = std::fs::canonicalize(&data) else {
+        let Ok(data) = canonicalize(&data) else {
             // Of a repository that was moved, or a worktree that was pruned.
             let data = normalize_path(&data);
             return Some(tree(common_by_name(&data), false));
@@ -80,14 +81,14 @@ impl GitTree {
             tree.is_main = data == tree.common_dir && data.file_name() != git.file_name();
             return Some(tree);
         };
-        let common = std::fs::canonicalize(data.join(common.trim())).ok()?;
+        let common = canonicalize(&data.join(common.trim())).ok()?;
         let is_inside = data.parent() == Some(&common.join(WORKTREES));
         let back = read_text(&back_file, MAX_LINK_BYTES).unwrap_or_default();
         let back = data.join(back.trim());
         let points_back = back.file_name() == git.file_name()
             && back
                 .parent()
-                .and_then(|top| top.canonicalize().ok())
+                .and_then(|top| canonicalize(top).ok())
                 .as_deref()
                 == Some(top);
         let mut tree = tree(common, is_inside && points_back);

@@ -11,7 +11,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhook_util::fs::{is_current, open_in_private_dir, open_regular, private_file_options};
+use anyhook_util::fs::{
+    is_current, open_in_private_dir, open_regular, private_file_options, try_lock,
+};
 use openhook::stable_id;
 
 use super::file_changes::is_absolute;
@@ -164,8 +166,8 @@ pub(crate) fn open_locked(path: &Path) -> io::Result<Option<File>> {
         if !metadata.is_file() {
             return Ok(None);
         }
-        if file.try_lock().is_ok() {
-            if is_current(&metadata, path) {
+        if try_lock(&file).is_ok() {
+            if is_current(&file, path) {
                 return Ok(Some(file));
             }
             // Swept between opening and locking.

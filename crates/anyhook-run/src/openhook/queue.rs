@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhook_util::fs::is_current;
+use anyhook_util::fs::{is_current, try_lock};
 use openhook::stable_id;
 
 use super::local_machine::{FOLDER_NAME, open, open_locked};
@@ -93,10 +93,10 @@ impl Queue {
         let path = self.items.with_extension("turn");
         loop {
             let file = open(&path)?;
-            if file.try_lock().is_err() {
+            if try_lock(&file).is_err() {
                 return Ok(None);
             }
-            if is_current(&file.metadata()?, &path) {
+            if is_current(&file, &path) {
                 return Ok(Some(file));
             }
         }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhook_model::event::field;
 use anyhook_model::{HookEvent, Record};
-use anyhook_util::fs::{open_in_private_dir, private_file_options};
+use anyhook_util::fs::{open_in_private_dir, private_file_options, try_lock};
 use anyhook_util::hash::{PartsHash, hex, hmac_sha256};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -190,7 +190,7 @@ fn change<T>(
     options.read(true).write(true).create(create);
     let mut file = open_in_private_dir(&options, &state.join(FILE_NAME)).ok()?;
     let started = Instant::now();
-    while file.try_lock().is_err() {
+    while try_lock(&file).is_err() {
         if started.elapsed() >= LOCK_TIMEOUT {
             return None;
         }

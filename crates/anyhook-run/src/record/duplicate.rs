@@ -43,7 +43,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhook_model::event::field;
 use anyhook_model::{HookEvent, HookResponse};
 use anyhook_util::env;
-use anyhook_util::fs::{open_in_private_dir, private_file_options};
+use anyhook_util::fs::{open_in_private_dir, private_file_options, try_lock};
 use anyhook_util::hash::PartsHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -310,7 +310,7 @@ pub fn claim(state: &Path, call: CallIdentity) -> Delivery {
     let Some(file) = open(&call.path(state)) else {
         return Delivery::Alone;
     };
-    if file.try_lock().is_ok() {
+    if try_lock(&file).is_ok() {
         return take(file, state, &call);
     }
     let started = Instant::now();
@@ -331,7 +331,7 @@ pub fn claim(state: &Path, call: CallIdentity) -> Delivery {
             return Delivery::Alone;
         }
         std::thread::sleep(POLL_INTERVAL);
-        if file.try_lock().is_ok() {
+        if try_lock(&file).is_ok() {
             return take(file, state, &call);
         }
     }
@@ -374,7 +374,7 @@ impl PendingCall {
     /// Waits until the other entry has answered or ended, but at most `limit`.
     pub fn wait(self, limit: Duration) -> Delivery {
         let started = Instant::now();
-        while self.file.try_lock().is_err() {
+        while try_lock(&self.file).is_err() {
             if started.elapsed() >= limit {
                 return Delivery::Alone;
             }
@@ -399,7 +399,7 @@ impl Claim {
         for path in self.rewritten.iter().map(|call| call.path(&self.state)) {
             if path != self.path
                 && let Some(file) = open(&path)
-                && file.try_lock().is_ok()
+                && try_lock(&file).is_ok()
             {
                 write_claim(&file, &self.record);
             }

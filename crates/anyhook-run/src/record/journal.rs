@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhook_model::Record;
-use anyhook_util::fs::{is_current, open_in_private_dir, private_file_options};
+use anyhook_util::fs::{is_current, open_in_private_dir, private_file_options, try_lock};
 use anyhook_util::sync::lock;
 
 use crate::record::redact::redacted_json;
@@ -110,7 +110,8 @@ impl Journal {
             return false;
         };
         open_file.room = self.rotate_size.saturating_sub(data.len());
-        let is_plain = line <= open_file.room && !is_at_rest(&data) && is_current(&data, path);
+        let is_plain =
+            line <= open_file.room && !is_at_rest(&data) && is_current(&open_file.file, path);
         open_file.checked = is_plain.then_some(now);
         is_plain
     }
@@ -118,9 +119,9 @@ impl Journal {
     fn append_to(&self, path: &Path, line: &[u8]) -> io::Result<()> {
         for _ in 0..4 {
             let file = open(path)?;
-            let locked = file.try_lock().is_ok();
+            let locked = try_lock(&file).is_ok();
             let data = file.metadata()?;
-            if locked && !is_current(&data, path) {
+            if locked && !is_current(&file, path) {
                 // Renamed between opening and locking.
                 continue;
             }
@@ -148,7 +149,7 @@ impl Journal {
             .map(|n| self.folder.join(name(n)))
             .find(|path| !path.exists())
             .ok_or(io::ErrorKind::AlreadyExists)?;
-        std::fs::rename(path, free)?;
+        anyhook_util::fs::rename(path, &free)?;
         let old = self.rotated();
         let surplus = old.len().saturating_sub(MAX_ROTATED_FILES);
         for path in old.iter().take(surplus) {
@@ -219,7 +220,12 @@ fn ends_with_newline(file: &File, size: u64) -> bool {
     }
 }
 
-#[cfg(not(unix))]
-fn ends_with_newline(_file: &File, _size: u64) -> bool {
-    true
+#[cfg(windows)]
+fn ends_with_newline(file: &File, size: u64) -> bool {
+    use std::os::windows::fs::FileExt;
+    let mut last = [b'\n'];
+    match size.checked_sub(1) {
+        Some(at) => file.seek_read(&mut last, at).is_err() || last == [b'\n'],
+        None => true,
+    }
 }

@@ -8,6 +8,7 @@ pub mod command;
 pub mod command_files;
 mod environment;
 pub(crate) mod executed_files;
+mod interpreters;
 mod loaders;
 #[cfg(unix)]
 mod signals;
@@ -32,7 +33,7 @@ use unix as platform;
 use windows as platform;
 
 pub use environment::BaseEnvironment;
-pub use platform::{Cancel, call_with_timeout, detach_self};
+pub use platform::{Cancel, call_with_timeout, detach_self, has_posix_shell};
 #[cfg(unix)]
 pub use {
     signals::reset_inherited_signals,

@@ -16,6 +16,7 @@ use anyhook_guard::{
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{Handler, Hook, HookEvent, Scope};
 use anyhook_util::fs::read_text;
+use anyhook_util::paths::canonicalize;
 use anyhook_util::shell::{self, Syntax, Word};
 use serde::Serialize;
 
@@ -143,8 +144,8 @@ fn is_this_program(word: &str) -> bool {
     let named = path.file_stem().is_some_and(|name| name == "anyhook");
     let has_folder = path.parent() != Some(Path::new(""));
     let is_same_file = || {
-        let own = std::env::current_exe().and_then(std::fs::canonicalize);
-        own.is_ok_and(|own| std::fs::canonicalize(path).is_ok_and(|path| path == own))
+        let own = std::env::current_exe().and_then(|own| canonicalize(&own));
+        own.is_ok_and(|own| canonicalize(path).is_ok_and(|path| path == own))
     };
     match (named, has_folder) {
         (true, false) => true,

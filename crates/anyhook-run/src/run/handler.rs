@@ -321,6 +321,9 @@ impl HandlerCall<'_> {
                 .map(|(_, value)| value.clone())
         };
         let command_line = match (command, command.words(value)) {
+            (HandlerCommand::Line(line), _) if manifest::has_own_command(handler) => {
+                CommandLine::prepare_native(line, command_context)
+            }
             (HandlerCommand::Line(line), _) => CommandLine::prepare(line, command_context),
             (_, words) => CommandLine::prepare_program(&words.unwrap_or_default(), command_context),
         };

@@ -326,12 +326,20 @@ fn on_signal(
     Ok(())
 }
 
-/// The console itself signals the whole process group.
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix")]
+/// Hooks have no part in the console, so its signals do not reach them.
+#[cfg(windows)]
 fn on_signal(
-    _hooks: &Arc<EngineDecider>,
-    _stop: impl FnOnce() + Send + 'static,
+    hooks: &Arc<EngineDecider>,
+    stop: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<()> {
+    let hooks = hooks.clone();
+    let mut stop = Some(stop);
+    ctrlc::set_handler(move || {
+        if let Some(stop) = stop.take() {
+            stop();
+            thread::sleep(HOOK_GRACE_PERIOD);
+            hooks.abandon();
+        }
+    })?;
     Ok(())
 }

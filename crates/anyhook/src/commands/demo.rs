@@ -32,12 +32,17 @@ pub(crate) struct DemoArgs {
 }
 
 /// The files of the demo project.
-const PROJECT_FILES: [(&str, &str); 3] = [
+const PROJECT_FILES: [(&str, &str); 5] = [
     (".anyhook/hooks.yaml", include_str!("../../demo/hooks.yaml")),
     (".anyhook/guard.sh", include_str!("../../demo/guard.sh")),
     (
         ".anyhook/claude-hook.sh",
         include_str!("../../demo/claude-hook.sh"),
+    ),
+    (".anyhook/guard.cmd", include_str!("../../demo/guard.cmd")),
+    (
+        ".anyhook/claude-hook.cmd",
+        include_str!("../../demo/claude-hook.cmd"),
     ),
 ];
 
@@ -71,19 +76,27 @@ const SCENES: [(&str, &str, &str); 2] = [
     (
         "rm -rf ~/projects",
         "guard",
-        "guard.sh, six lines of sh that know nothing about agents, denies it:",
+        if cfg!(windows) {
+            "guard.cmd, six lines that know nothing about agents, denies it:"
+        } else {
+            "guard.sh, six lines of sh that know nothing about agents, denies it:"
+        },
     ),
     (
         "git push --force",
         "safe-push",
-        "claude-hook.sh, written for Claude Code only and unchanged, makes it `git push --force-with-lease`:",
+        if cfg!(windows) {
+            "claude-hook.cmd, written for Claude Code only and unchanged, makes it `git push --force-with-lease`:"
+        } else {
+            "claude-hook.sh, written for Claude Code only and unchanged, makes it `git push --force-with-lease`:"
+        },
     ),
 ];
 
 pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let scratch = tempfile::tempdir().context("could not create a temporary folder")?;
     // Hooks get the canonical path.
-    let root = fs::canonicalize(scratch.path())?;
+    let root = anyhook_util::paths::canonicalize(scratch.path())?;
     let project = root.join("project");
     // The search for manifests ends at a repository's root.
     fs::create_dir_all(project.join(".git"))?;

@@ -20,7 +20,8 @@ use crate::table;
     after_help = "Examples:\n  anyhook init\n  anyhook init --preset standard\n  anyhook init --yes --import"
 )]
 pub(crate) struct InitArgs {
-    /// Use built-in guards, which need no script, instead of a sample script
+    /// Use built-in guards, which need no script, instead of a sample script; on
+    /// Windows the default is standard
     #[arg(long, value_parser = PRESETS.map(|preset| preset.name))]
     preset: Option<String>,
     /// Copy the hooks that the project's agents already have into the manifest
@@ -61,6 +62,10 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
     let mut preset = args.preset.as_deref().and_then(Preset::find);
     if asks && preset.is_none() {
         preset = offer_presets(terminal);
+    }
+    if cfg!(windows) && preset.is_none() {
+        // The sample script needs a shell that Windows does not have.
+        preset = Preset::find("standard");
     }
     let what = match preset {
         Some(_) => "Write .anyhook/hooks.yaml with these guards?",

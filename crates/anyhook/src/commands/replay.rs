@@ -3,7 +3,6 @@
 //! By default nothing runs: the hooks that matched then are compared with those
 //! that match now. With `--run` the hooks run, and decisions are compared too.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhook_model::{Decision, Record, RecordKind, RunOutcome};
@@ -86,7 +85,8 @@ struct DecisionChange {
 
 pub(crate) fn run(args: &ReplayArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let project = args.project.as_deref().map(|folder| {
-        fs::canonicalize(folder).with_context(|| format!("could not find `{}`", folder.display()))
+        anyhook_util::paths::canonicalize(folder)
+            .with_context(|| format!("could not find `{}`", folder.display()))
     });
     let project = project.transpose()?;
     let engine = Engine::from_env();

@@ -318,7 +318,7 @@ struct TrustTarget {
 impl TrustTarget {
     fn new(path: Option<&Path>) -> anyhow::Result<Self> {
         let path = path.unwrap_or(Path::new("."));
-        if let Ok(folder) = fs::canonicalize(path)
+        if let Ok(folder) = anyhook_util::paths::canonicalize(path)
             && folder.is_dir()
         {
             return Ok(Self { folder, file: None });

@@ -49,7 +49,7 @@ pub(in crate::config) fn by_script_location(
     let is_of_system = |file: &Path| SYSTEM_FOLDERS.iter().any(|system| file.starts_with(system));
     for file in files.iter().filter(|file| !is_of_system(file)) {
         // Whoever can replace a link's target can replace the script.
-        let real = std::fs::canonicalize(file).unwrap_or_else(|_| file.clone());
+        let real = anyhook_util::paths::canonicalize(file).unwrap_or_else(|_| file.clone());
         let location = Location::new(scope, folder)?;
         for path in [Some(real.as_path()), real.parent()].into_iter().flatten() {
             let owner = FileOwner::from_path(path);

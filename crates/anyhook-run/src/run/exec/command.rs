@@ -1,7 +1,8 @@
 //! Turns a manifest's command line into what is started.
 //!
 //! A command goes to the platform's shell, unless it is a plain program with
-//! plain arguments: then the shell would only cost time.
+//! plain arguments: then the shell would only cost time. On Windows a line that
+//! only a POSIX shell understands goes to one, and a backslash is a separator.
 //!
 //! Script references. The working directory is the project's root, or the
 //! handler's `cwd` under it. A word that names a file relatively is looked up:
@@ -20,11 +21,13 @@
 //!
 //! The first match replaces the word, as an absolute path.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Scope;
 use anyhook_util::shell::{self, Syntax, Word};
 
+use super::interpreters::needs_posix_shell;
 use super::words::{WordRole, WordRoles};
 
 /// The folders to which a command's relative names refer.
@@ -61,31 +64,22 @@ pub enum CommandLine {
 
 impl CommandLine {
     pub fn prepare(command: &str, context: CommandContext<'_>) -> Self {
-        let words = shell::split(command, Syntax::SCRIPT).words;
-        let mut roles = WordRoles::default();
-        let replacements = words
-            .iter()
-            .map(|word| context.replacement(word, roles.next_role(word)));
+        if cfg!(windows) && needs_posix_shell(command) {
+            let shell = ShellKind::Posix;
+            let line = shell_line(command, context, shell);
+            return Self::Direct(["sh", "-c", &line].map(str::to_owned).to_vec());
+        }
+        Self::prepare_native(command, context)
+    }
+
+    /// For a line that was written for the platform's own shell.
+    pub fn prepare_native(command: &str, context: CommandContext<'_>) -> Self {
+        let shell = ShellKind::of_platform();
+        let words = shell::split(command, shell.syntax()).words;
         if is_plain(command, &words) {
             return Self::prepare_words(&words, context);
         }
-        let mut line = String::with_capacity(command.len());
-        let mut done = 0;
-        for (word, replacement) in words.iter().zip(replacements) {
-            let Some(path) = replacement else { continue };
-            line.push_str(command.get(done..word.start).unwrap_or_default());
-            if word.expands || word.is_pattern {
-                // What the shell expands must stay as it is written.
-                line.push_str(&shell_quote(&context.folder.to_string_lossy()));
-                line.push('/');
-                done = word.start;
-            } else {
-                line.push_str(&shell_quote(&path));
-                done = word.end;
-            }
-        }
-        line.push_str(command.get(done..).unwrap_or_default());
-        Self::Shell(line)
+        Self::Shell(shell_line(command, context, shell))
     }
 
     /// A program and its arguments, for which no shell is involved.
@@ -104,12 +98,83 @@ impl CommandLine {
             })
             .collect();
         if let Some(program) = argv.first_mut()
-            && program.contains('/')
+            && program.contains(is_separator)
         {
             *program = context.cwd.join(&*program).to_string_lossy().into_owned();
         }
         Self::Direct(argv)
     }
+}
+
+/// A path with `/` between its parts, also where the system has `\`.
+fn with_slashes(text: &str) -> Cow<'_, str> {
+    if cfg!(windows) && text.contains('\\') {
+        Cow::Owned(text.replace('\\', "/"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Whether a path is divided at this character.
+fn is_separator(c: char) -> bool {
+    c == '/' || (cfg!(windows) && c == '\\')
+}
+
+/// The shell that a line is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShellKind {
+    Posix,
+    Cmd,
+}
+
+impl ShellKind {
+    fn of_platform() -> Self {
+        if cfg!(windows) {
+            Self::Cmd
+        } else {
+            Self::Posix
+        }
+    }
+
+    fn syntax(self) -> Syntax {
+        Syntax {
+            escapes: self == Self::Posix,
+            ..Syntax::SCRIPT
+        }
+    }
+
+    fn quote(self, text: &str) -> String {
+        match self {
+            Self::Posix => shell::quote(text),
+            Self::Cmd => format!("\"{text}\""),
+        }
+    }
+}
+
+/// The line with the files that it names relatively as absolute paths.
+fn shell_line(command: &str, context: CommandContext<'_>, shell: ShellKind) -> String {
+    let words = shell::split(command, shell.syntax()).words;
+    let mut roles = WordRoles::default();
+    let replacements = words
+        .iter()
+        .map(|word| context.replacement(word, roles.next_role(word)));
+    let mut line = String::with_capacity(command.len());
+    let mut done = 0;
+    for (word, replacement) in words.iter().zip(replacements) {
+        let Some(path) = replacement else { continue };
+        line.push_str(command.get(done..word.start).unwrap_or_default());
+        if word.expands || word.is_pattern {
+            // What the shell expands must stay as it is written.
+            line.push_str(&shell.quote(&context.folder.to_string_lossy()));
+            line.push('/');
+            done = word.start;
+        } else {
+            line.push_str(&shell.quote(&path));
+            done = word.end;
+        }
+    }
+    line.push_str(command.get(done..).unwrap_or_default());
+    line
 }
 
 impl CommandContext<'_> {
@@ -123,9 +188,10 @@ impl CommandContext<'_> {
 
     /// The file in a user's manifest folder that a word names.
     fn user_file(&self, word: &Word, role: WordRole) -> Option<String> {
-        let (option, text) = match word.text.split_once('=') {
+        let written = with_slashes(&word.text);
+        let (option, text) = match written.split_once('=') {
             Some((name, value)) if name.starts_with('-') => (Some(name), value),
-            _ => (None, word.text.as_str()),
+            _ => (None, &*written),
         };
         let is_relative = !Path::new(text).is_absolute()
             && !text.is_empty()
@@ -154,6 +220,7 @@ impl CommandContext<'_> {
 
     /// The existing file that a relative word names.
     pub(in crate::run) fn script(&self, word: &str) -> Option<PathBuf> {
+        let word = &*with_slashes(word);
         let dotted = word.starts_with("./") || word.starts_with("../");
         let is_path = word.contains('/') && !word.starts_with(['-', '~', '$']);
         let candidates: &[&Path] = match self.scope {
@@ -197,9 +264,18 @@ const SHELL_WORDS: [&str; 36] = [
     "unset", "wait", "while",
 ];
 
+/// Commands of `cmd.exe` itself that a hook may use.
+const CMD_WORDS: [&str; 27] = [
+    "assoc", "call", "cls", "copy", "date", "del", "dir", "echo", "endlocal", "erase", "md",
+    "mkdir", "mklink", "move", "popd", "pushd", "rd", "rem", "ren", "rmdir", "setlocal", "start",
+    "time", "title", "ver", "verify", "vol",
+];
+
 /// Whether the command means the same without a shell.
 fn is_plain(command: &str, words: &[Word]) -> bool {
-    let plain_char = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    let plain_char = |c: char| {
+        c == ' ' || c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c) || is_separator(c)
+    };
     let Some(program) = words.first() else {
         return false;
     };
@@ -207,16 +283,14 @@ fn is_plain(command: &str, words: &[Word]) -> bool {
         && !program.text.contains('=')
         && !SHELL_WORDS.contains(&program.text.as_str())
         && program.text != "until"
-        // `npm` is `npm.cmd` on Windows, and only its shell finds that.
-        && cfg!(unix)
+        && !(cfg!(windows) && is_for_cmd(command, &program.text))
 }
 
-fn shell_quote(text: &str) -> String {
-    if cfg!(windows) {
-        format!("\"{text}\"")
-    } else {
-        shell::quote(text)
-    }
+/// Whether only `cmd.exe` understands a line: by a variable, or by a command of
+/// its own, which no file has the name of.
+fn is_for_cmd(command: &str, program: &str) -> bool {
+    let program = program.to_ascii_lowercase();
+    command.contains('%') || CMD_WORDS.contains(&program.as_str())
 }
 
 #[cfg(test)]
@@ -303,7 +377,7 @@ mod tests {
             CommandLine::prepare("sh lib/own.sh", context),
             CommandLine::Direct(vec!["sh".to_owned(), "lib/own.sh".to_owned()])
         );
-        let quoted = shell_quote(&path(folder.join("own.sh")));
+        let quoted = ShellKind::of_platform().quote(&path(folder.join("own.sh")));
         assert_eq!(
             CommandLine::prepare("sh \"./own.sh\" | cat", context),
             CommandLine::Shell(format!("sh {quoted} | cat"))
@@ -351,6 +425,7 @@ mod tests {
             [folder.join("both.sh")]
         );
         let of = |path: &str| folder.join(path).to_string_lossy().into_owned();
+        let shell_quote = |text: &str| ShellKind::of_platform().quote(text);
         let quoted = |path: &str| shell_quote(&of(path));
         let cases = [
             ("sh ./both.sh;", format!("sh {};", quoted("both.sh"))),

@@ -84,6 +84,11 @@ impl CommandContext<'_> {
             scanner.search_variable(name, value);
         }
         scanner.line(command, MAX_NESTING_DEPTH, true);
+        if cfg!(windows) && command.contains('\\') {
+            // `cmd.exe` takes a backslash for a separator.
+            let command = command.replace('\\', "/");
+            scanner.line(&command, MAX_NESTING_DEPTH, true);
+        }
         scanner.found
     }
 }

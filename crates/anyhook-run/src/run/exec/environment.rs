@@ -2,7 +2,6 @@
 //! sets.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::Command;
 
 use anyhook_util::env;
@@ -125,7 +124,7 @@ fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
 fn system_path() -> String {
     let optional = OPTIONAL_PATH.into_iter().filter(|folder| {
         use std::os::unix::fs::MetadataExt as _;
-        let data = std::fs::metadata(Path::new(folder));
+        let data = std::fs::metadata(folder);
         data.is_ok_and(|data| data.is_dir() && data.uid() == 0 && data.mode() & 0o022 == 0)
     });
     let folders: Vec<&str> = SYSTEM_PATH.into_iter().chain(optional).collect();

@@ -388,13 +388,18 @@ fn exit_watch(pid: Pid) -> io::Result<OwnedFd> {
     if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) {
         return Ok(fd);
     }
-    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (reader, writer) = io::pipe()?;
     std::thread::Builder::new().spawn(move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let _ = waitid(WaitId::Pid(pid), options);
         drop(writer);
     })?;
-    Ok(reader)
+    Ok(reader.into())
+}
+
+/// Whether lines for a POSIX shell can run.
+pub fn has_posix_shell() -> bool {
+    Path::new("/bin/sh").exists()
 }
 
 /// A detached program leaves the session by itself: see [`detach_self`].
@@ -419,8 +424,7 @@ pub fn call_with_timeout<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ProcessEnd> {
     let failed = |error: io::Error| ProcessEnd::NotStarted(error.to_string());
-    let (done, signal) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|error| failed(error.into()))?;
+    let (done, signal) = io::pipe().map_err(failed)?;
     let (sender, result) = std::sync::mpsc::channel();
     std::thread::Builder::new()
         .spawn(move || {

@@ -88,14 +88,14 @@ fn send(message: i32) {
 }
 
 fn fork_watchdog() -> std::io::Result<Watchdog> {
-    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (reader, writer) = std::io::pipe()?;
     // SAFETY: other threads may exist, so the child calls only functions that are
     // safe after a fork: system calls, no allocation and no locks.
     match unsafe { libc::fork() } {
-        0 => guard(&reader),
+        0 => guard(&OwnedFd::from(reader)),
         pid => Ok(Watchdog {
             pid: Pid::from_raw(pid.max(0)).ok_or_else(std::io::Error::last_os_error)?,
-            pipe: File::from(writer),
+            pipe: File::from(OwnedFd::from(writer)),
         }),
     }
 }

@@ -96,6 +96,8 @@ pub(super) fn write(
         }
         anyhook_edit::write_atomic(path, text.as_bytes())
             .with_context(|| path.display().to_string())?;
+        #[cfg(not(unix))]
+        let _ = executable;
         #[cfg(unix)]
         if *executable {
             use std::os::unix::fs::PermissionsExt as _;
