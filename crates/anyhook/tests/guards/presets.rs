@@ -40,7 +40,7 @@ fn the_example_is_valid_and_holds() {
     let scratch = project(&["handler: {type: command, command: 'true'}"]);
     for file in ["hooks.yaml", "rules.yaml"] {
         let text = fs::read_to_string(folder.join(file)).unwrap();
-        scratch.file(&format!(".anyhook/{file}"), &text).unwrap();
+        scratch.file(format!(".anyhook/{file}"), &text).unwrap();
     }
     let output = run(&scratch, &["validate", ".anyhook/hooks.yaml"]);
     assert_eq!(output.exit, Some(0), "{output:?}");
