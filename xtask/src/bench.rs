@@ -11,6 +11,7 @@ mod growth;
 mod guard;
 mod measure;
 mod openhook;
+mod store;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,6 +28,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("openhook", openhook::run),
     ("codex", codex::run),
     ("daemon", daemon::run),
+    ("store", store::run),
 ];
 
 /// What every benchmark needs.
@@ -35,6 +37,8 @@ pub(crate) struct Setup {
     pub anyhook: PathBuf,
     /// Everything that it writes is below it.
     pub folder: PathBuf,
+    /// Arguments that name no benchmark.
+    pub options: Vec<String>,
 }
 
 impl Setup {
@@ -43,6 +47,7 @@ impl Setup {
         Self {
             anyhook: self.anyhook.clone(),
             folder: self.folder.join(name),
+            options: self.options.clone(),
         }
     }
 
@@ -66,14 +71,16 @@ impl Setup {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let at = arguments.iter().position(|it| it.starts_with("--"));
+    let (names, options) = arguments.split_at(at.unwrap_or(arguments.len()));
     run_command(cargo().args(["build", "--release", "--package", "anyhook"]))?;
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let setup = Setup {
         anyhook: crate::suite::target().join("release/anyhook"),
         folder: scratch.path().to_owned(),
+        options: options.to_vec(),
     };
-    let wanted =
-        |name: &str| arguments.is_empty() || arguments.iter().any(|argument| argument == name);
+    let wanted = |name: &str| names.is_empty() || names.iter().any(|argument| argument == name);
     for (name, benchmark) in BENCHMARKS.iter().filter(|(name, _)| wanted(name)) {
         println!("\n== {name}");
         benchmark(&setup)?;

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test            run all tests
 cargo xtask docs [--check]  generate docs/agents/*.md and docs/matrix.md from the tables
-cargo xtask bench [NAME…]   measure speed, as ratios within one run
+cargo xtask bench [NAME…]   measure speed, as ratios within one run;
+                            store: --events N, --store ADDRESS
 cargo xtask dist [--check]  write archives and packages to dist/, and try to install them
 cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model
 cargo xtask cross [TARGET…] build for windows, macos and linux-musl, or one of them

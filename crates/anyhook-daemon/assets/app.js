@@ -287,6 +287,31 @@ async function start() {
 }
 
 await start();
+/** Says how much of the record is not shown yet, as long as the store catches up. */
+async function progress() {
+  const line = document.getElementById("progress");
+  let behind = false;
+  try {
+    const { store } = await fetchJson("/healthz");
+    const parts = [];
+    if (store.behind_bytes > 16e6) {
+      const done = 100 * (1 - store.behind_bytes / store.catch_up_bytes);
+      parts.push(`Catching up with the journal: ${Math.floor(done)} %, ${Math.ceil(store.behind_bytes / 1e6)} MB left`);
+    }
+    if (store.upgrade) {
+      const { done, left } = store.upgrade;
+      parts.push(`Moving events to this version's layout: ${Math.floor((100 * done) / (done + left))} %`);
+    }
+    behind = parts.length > 0;
+    line.textContent = parts.join(" · ");
+  } catch {
+    // The stream's state tells that the daemon is away.
+  }
+  line.hidden = !behind;
+  setTimeout(progress, behind ? 2000 : 30000);
+}
+progress();
+
 fetchJson("/stats", { buckets: 1 }).then((stats) => {
   for (const one of stats.by_agent) learn({ agent: one.agent });
   for (const one of stats.by_event) learn({ event: one.name });

@@ -170,6 +170,11 @@ pub(crate) async fn stats(
     Ok(Json(stats).into_response())
 }
 
+/// Answers although the store may hang.
+pub(crate) async fn health(State(app): State<App>) -> Json<serde_json::Value> {
+    Json(json!({"status": "ok", "store": app.metrics.store_health()}))
+}
+
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     // The other numbers are wanted most when the store does not answer.
     let limit = METRICS_STORE_TIMEOUT.min(app.config.limits.store_timeout);

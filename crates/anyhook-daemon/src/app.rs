@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhook_store::{Store, StoreError};
+use anyhook_store::{QueryCancel, Store, StoreError};
 use axum::http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
@@ -35,6 +35,9 @@ pub(crate) struct AppState {
     /// so that one of them never waits for a disk.
     pub inline_slots: Semaphore,
     pub stream_slots: Arc<Semaphore>,
+    /// For requests of readers and shippers. Fewer than there are connections: the rest is
+    /// for agents.
+    pub reader_slots: Semaphore,
     /// For threads that wait for the store, which may hang.
     pub store_slots: Arc<Semaphore>,
     pub ingest_budget: IngestBudget,
@@ -46,6 +49,15 @@ pub(crate) struct AppState {
 }
 
 pub(crate) type App = Arc<AppState>;
+
+/// Ends a query that nobody waits for any more.
+struct CancelOnDrop(QueryCancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
 
 /// The number of serving threads: one per core, one extra, and one that never waits for a
 /// disk.
@@ -75,6 +87,7 @@ impl AppState {
             hook_slots: HookSlots::new(limits.hooks),
             inline_slots: Semaphore::new(worker_threads() - 1),
             stream_slots: Arc::new(Semaphore::new(limits.streams)),
+            reader_slots: Semaphore::new(limits.connections - limits.connections / 4),
             store_slots: Arc::new(Semaphore::new(limits.store_reads.max(1))),
             ingest_budget: IngestBudget::new(&limits),
             live_feed: LiveFeed::default(),
@@ -108,13 +121,16 @@ impl AppState {
     ) -> Result<T, ApiError> {
         let store = self.store.clone();
         let slots = self.store_slots.clone();
+        let cancel = QueryCancel::default();
+        // Dropped when the answer is here, after the time limit, and when the caller hangs up.
+        let _abandon = CancelOnDrop(cancel.clone());
         let run = async {
             let slot = slots.acquire_owned().await;
             let work = move || {
                 // Held until the store has answered, even when nobody waits any more: a store
                 // that hangs keeps this many threads and no others.
                 let _slot = slot;
-                query(&*store)
+                cancel.run(|| query(&*store))
             };
             tokio::task::spawn_blocking(work).await
         };

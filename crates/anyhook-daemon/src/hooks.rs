@@ -3,7 +3,6 @@
 //! Renders no answer: what the host returns, and has recorded, is sent unchanged.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhook_util::challenge::AnswerContent;
@@ -25,7 +24,7 @@ use crate::body::{self, header_text};
 use crate::challenge::{self, PROOF_HEADER, SignedCall};
 use crate::guard::Peer;
 use crate::host::{FailureReply, HookReply, HookRequest, PreparedCall};
-use crate::journal_ingest::{self, WakeReason};
+use crate::journal_ingest::WakeReason;
 use crate::slots::folder_hint;
 use crate::wrapped::{WrappedCall, WrappedForm};
 
@@ -227,11 +226,6 @@ async fn run_hooks(
     request: HookRequest,
     can_fall_back: bool,
 ) -> Result<HookReply, ApiError> {
-    if let Some(delay) =
-        journal_ingest::call_delay(app.metrics.grown_lag_bytes.load(Ordering::Relaxed))
-    {
-        tokio::time::sleep(delay).await;
-    }
     // Most events run nothing, and then moving to another thread costs more than the work.
     // A disk that hangs must not stop every serving thread, so one of them never does this.
     let pending = match app.inline_slots.try_acquire() {

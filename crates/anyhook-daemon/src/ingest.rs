@@ -1,6 +1,7 @@
 //! `POST /ingest`: stores records and OpenHook envelopes of other machines, each id once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhook_model::Record;
 use anyhook_store::{IngestCounts, StoreError, openhook};
@@ -26,6 +27,8 @@ const MAX_BATCH_ITEMS: usize = 20_000;
 /// Of the texts whose records are in memory at the same time, for each batch.
 const MAX_PARSED_BYTES: usize = 1024 * 1024;
 const MAX_REPORTED_FAULTS: usize = 20;
+/// How long a request waits until others have been stored.
+const MAX_ROOM_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Serialize)]
 struct IngestResponse {
@@ -63,11 +66,17 @@ impl IngestBudget {
         }
     }
 
-    /// Waits for room for a body. Nothing of it is read before, so its sender waits too.
-    async fn reserve(&self, announced: Option<u64>) -> Option<OwnedSemaphorePermit> {
+    /// Waits a moment for room for a body. Nothing of it is read before.
+    async fn reserve(&self, announced: Option<u64>) -> Result<OwnedSemaphorePermit, ApiError> {
         let announced = announced.and_then(|bytes| usize::try_from(bytes).ok());
         let wanted = announced.map_or(self.max_kib, kib).min(self.max_kib);
-        self.body_kib.clone().acquire_many_owned(wanted).await.ok()
+        let room = self.body_kib.clone().acquire_many_owned(wanted);
+        match tokio::time::timeout(MAX_ROOM_WAIT, room).await {
+            Ok(Ok(room)) => Ok(room),
+            _ => Err(ApiError::busy(
+                "others are sending as much as can be taken at a time; send it again later",
+            )),
+        }
     }
 }
 
@@ -84,7 +93,7 @@ pub(crate) async fn post(
     let machine = header_text(request.headers(), &MACHINE_HEADER).map(str::to_owned);
     let announced = request.body().size_hint().upper();
     let ingested = async {
-        let room = app.ingest_budget.reserve(announced).await;
+        let room = app.ingest_budget.reserve(announced).await?;
         let (format, bytes) = body::read_body(request, limits).await?;
         let turn = app.ingest_budget.work.clone().acquire_owned().await;
         let shared = app.clone();

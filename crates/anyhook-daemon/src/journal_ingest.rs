@@ -1,13 +1,12 @@
 //! The thread that ingests the journal into the store and applies the retention.
 
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhook_store::Retention;
 use anyhook_store::journal::JournalImporter;
+use anyhook_store::{Retention, StoreError};
 
 use crate::app::App;
 
@@ -20,11 +19,10 @@ const FAILURE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long a stop waits for the thread.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// Batches between two measurements of the lag.
-const BATCHES_PER_ROUND: usize = 16;
-/// Beyond this lag calls are delayed until the store catches up: the journal deletes its
-/// oldest files, and what the store has not ingested by then is lost to it.
-const MAX_STORE_LAG_BYTES: u64 = 128 << 20;
+/// Batches between two measurements of the lag, and two rests.
+const BATCHES_PER_ROUND: usize = 4;
+/// While there is much to catch up with, the thread rests as long as it works: half a core.
+const REST_PER_WORK: u32 = 1;
 /// About a tenth of a serving thread's share of a busy core.
 #[cfg(target_os = "linux")]
 const THREAD_NICENESS: i32 = 10;
@@ -78,30 +76,6 @@ impl Drop for JournalIngester {
     }
 }
 
-/// The part of the lag that grew while the daemon ran. What was written while it was away
-/// is not the fault of the calls that come now.
-#[derive(Debug, Default)]
-struct GrownLag {
-    /// The smallest lag since the store began to answer.
-    smallest: Option<u64>,
-}
-
-impl GrownLag {
-    fn update(&mut self, lag_bytes: u64) -> u64 {
-        let smallest = self.smallest.map_or(lag_bytes, |it| it.min(lag_bytes));
-        self.smallest = Some(smallest);
-        lag_bytes - smallest
-    }
-}
-
-/// How long a call waits when the store has fallen behind the journal by this many bytes.
-pub(crate) fn call_delay(lag_bytes: u64) -> Option<Duration> {
-    let over = lag_bytes
-        .checked_sub(MAX_STORE_LAG_BYTES)
-        .filter(|over| *over > 0)?;
-    Some(Duration::from_millis((over >> 20).clamp(1, 250)))
-}
-
 /// Agents are blocked by the serving threads and not by this one: what it has to store is
 /// safe in the journal. Other systems than Linux have priorities of processes only.
 fn lower_priority() {
@@ -115,72 +89,92 @@ fn lower_priority() {
 
 fn ingest_journal(app: &App, wakeups: &Receiver<WakeReason>) {
     lower_priority();
-    let retention = app.config.retention;
     let journal = app.config.journal.as_ref();
     let mut importer = journal.map(|it| JournalImporter::new(&it.dir, &it.source));
-    let mut last_retention: Option<Instant> = None;
-    let mut grown_lag = GrownLag::default();
+    let mut housekeeping = Housekeeping::default();
     loop {
         let started = Instant::now();
         let mut poll_delay = JOURNAL_POLL_INTERVAL;
         let mut batch_delay = INGEST_BATCH_DELAY;
+        let mut has_more = false;
         if let Some(importer) = &mut importer {
             if let Ok((done, left)) = importer.import_batches(&*app.store, BATCHES_PER_ROUND) {
                 app.metrics.record_ingest(done);
-                app.metrics.store_lag_bytes.store(left, Ordering::Relaxed);
-                let grown = grown_lag.update(left);
-                app.metrics.grown_lag_bytes.store(grown, Ordering::Relaxed);
-                if left > 0 {
-                    (poll_delay, batch_delay) = (Duration::ZERO, Duration::ZERO);
-                }
+                app.metrics.record_lag(left);
+                has_more = left > 0;
             } else {
                 app.metrics.record_store_failure();
-                // Agents do not wait for a store that is unavailable.
-                app.metrics.store_lag_bytes.store(0, Ordering::Relaxed);
-                app.metrics.grown_lag_bytes.store(0, Ordering::Relaxed);
-                grown_lag = GrownLag::default();
                 poll_delay = FAILURE_RETRY_DELAY;
             }
         }
-        let is_due = last_retention.is_none_or(|last| last.elapsed() >= RETENTION_INTERVAL);
-        if is_due && retention != Retention::default() {
-            last_retention = Some(Instant::now());
-            if app.store.retain(&retention).is_err() {
-                app.metrics.record_store_failure();
-            }
+        match housekeeping.step(app) {
+            Ok(more) => has_more |= more,
+            Err(_) => app.metrics.record_store_failure(),
+        }
+        if has_more {
+            poll_delay = started.elapsed() * REST_PER_WORK;
+            batch_delay = poll_delay;
         }
         // After a pause the first event is ingested at once, those that follow in batches.
+        let waited = Instant::now();
         let woken_by = wakeups.recv_timeout(poll_delay);
-        let early_by = batch_delay.saturating_sub(started.elapsed());
+        let early_by = batch_delay.saturating_sub(waited.elapsed());
         match woken_by {
             Ok(WakeReason::NewLines) => std::thread::sleep(early_by),
             Err(RecvTimeoutError::Timeout) => {}
             Ok(WakeReason::Stop) | Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    if let Some(Ok(done)) = importer.map(|mut importer| importer.import_all(&*app.store)) {
-        app.metrics.record_ingest(done);
-    }
+    // What was answered just now; an older backlog is for the next start.
+    let last_words = |mut importer: JournalImporter| {
+        let begun = Instant::now();
+        while begun.elapsed() < STOP_TIMEOUT / 2 {
+            let (done, left) = importer
+                .import_batches(&*app.store, BATCHES_PER_ROUND)
+                .ok()?;
+            app.metrics.record_ingest(done);
+            if left == 0 {
+                break;
+            }
+        }
+        Some(())
+    };
+    importer.and_then(last_words);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What keeps the store small and in this version's layout, in steps of milliseconds
+/// between which events are ingested.
+#[derive(Default)]
+struct Housekeeping {
+    last_retention: Option<Instant>,
+    is_retaining: bool,
+    is_upgraded: bool,
+    is_maintained: bool,
+}
 
-    #[test]
-    fn only_what_the_store_falls_behind_counts() {
-        let mut lag = GrownLag::default();
-        let grown = [900, 905, 600, 650, 0, 700].map(|bytes| lag.update(bytes));
-        assert_eq!(grown, [0, 5, 0, 50, 0, 700]);
-    }
-
-    #[test]
-    fn calls_wait_only_for_a_store_that_is_far_behind() {
-        let ms = |lag: u64| call_delay(lag).map(|delay| delay.as_millis());
-        assert_eq!(ms(0), None);
-        assert_eq!(ms(MAX_STORE_LAG_BYTES), None);
-        assert_eq!(ms(MAX_STORE_LAG_BYTES + 1), Some(1));
-        assert_eq!(ms(MAX_STORE_LAG_BYTES + (20 << 20)), Some(20));
-        assert_eq!(ms(u64::MAX), Some(250));
+impl Housekeeping {
+    /// `true` if there is more to do at once.
+    fn step(&mut self, app: &App) -> Result<bool, StoreError> {
+        if !self.is_upgraded {
+            let left = app.store.upgrade_step()?;
+            app.metrics.record_upgrade(left);
+            self.is_upgraded = left.is_none();
+            return Ok(!self.is_upgraded);
+        }
+        let retention = app.config.retention;
+        let last = self.last_retention;
+        if last.is_none_or(|last| last.elapsed() >= RETENTION_INTERVAL) {
+            self.last_retention = Some(Instant::now());
+            self.is_retaining = retention != Retention::default();
+            self.is_maintained = false;
+        }
+        if self.is_retaining {
+            self.is_retaining = app.store.retain_step(&retention)? > 0;
+            return Ok(true);
+        }
+        if !self.is_maintained {
+            self.is_maintained = !app.store.maintain_step()?;
+        }
+        Ok(!self.is_maintained)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhook_store::{EventFilter, EventSummary};
+use anyhook_store::EventRow;
 use anyhook_util::sync::lock;
 use tokio::sync::watch;
 
@@ -16,6 +16,7 @@ use crate::app::App;
 
 const BATCH_EVENTS: usize = 500;
 const KEPT_EVENTS: usize = 4096;
+const KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// Wait after a commit, so that a burst of commits is read once.
 const COMMIT_BATCH_DELAY: Duration = Duration::from_millis(20);
 /// Without a commit notification: another process may have written.
@@ -24,14 +25,25 @@ const STORE_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// An event, and its JSON, which is the same for every stream.
 #[derive(Debug)]
 pub(crate) struct LiveEvent {
-    pub summary: EventSummary,
+    /// Without its record, which no stream sends.
+    pub row: EventRow,
     pub json: String,
 }
 
 impl LiveEvent {
-    pub(crate) fn new(summary: EventSummary) -> Arc<Self> {
-        let json = serde_json::to_string(&summary).unwrap_or_default();
-        Arc::new(Self { summary, json })
+    pub(crate) fn new(mut row: EventRow) -> Arc<Self> {
+        let json = serde_json::to_string(&row.summary).unwrap_or_default();
+        row.body = String::new();
+        Arc::new(Self { row, json })
+    }
+
+    pub(crate) fn seq(&self) -> i64 {
+        self.row.summary.seq
+    }
+
+    /// What it takes in memory, about.
+    fn bytes(&self) -> usize {
+        self.row.text.len() + 2 * self.json.len()
     }
 }
 
@@ -48,6 +60,8 @@ struct FeedWindow {
     floor: i64,
     newest: i64,
     events: VecDeque<Arc<LiveEvent>>,
+    /// Of all events together.
+    bytes: usize,
 }
 
 impl Default for LiveFeed {
@@ -82,16 +96,14 @@ impl Listener {
         if seq < window.floor {
             return None;
         }
-        let start = window
-            .events
-            .partition_point(|event| event.summary.seq <= seq);
+        let start = window.events.partition_point(|event| event.seq() <= seq);
         let events = window.events.range(start..).cloned().collect();
         Some((events, window.newest.max(seq)))
     }
 
-    /// The newest event that the feed knows.
-    pub(crate) fn newest(&mut self) -> Option<i64> {
-        *self.newest.borrow_and_update()
+    /// What comes from now on is a change.
+    pub(crate) fn mark_seen(&mut self) {
+        self.newest.mark_unchanged();
     }
 
     pub(crate) async fn changed(&mut self) {
@@ -133,17 +145,16 @@ async fn follow(app: &App) {
         *lock(&app.live_feed.window) = FeedWindow {
             floor: last,
             newest: last,
-            events: VecDeque::new(),
+            ..FeedWindow::default()
         };
         app.live_feed.newest.send_replace(Some(last));
         let mut last = last;
         while *listeners.borrow() > 0 {
             commits.mark_unchanged();
-            let all = EventFilter::default();
-            let query = app.query_store(move |store| store.after(last, &all, BATCH_EVENTS));
+            let query = app.query_store(move |store| store.after(last, BATCH_EVENTS));
             let batch = query.await.unwrap_or_default();
             let is_full = batch.len() == BATCH_EVENTS;
-            if let Some(newest) = batch.last().map(|event| event.seq) {
+            if let Some(newest) = batch.last().map(|row| row.summary.seq) {
                 last = newest;
                 append(app, batch);
             }
@@ -160,15 +171,18 @@ async fn follow(app: &App) {
     }
 }
 
-fn append(app: &App, batch: Vec<EventSummary>) {
+fn append(app: &App, batch: Vec<EventRow>) {
     let mut window = lock(&app.live_feed.window);
-    for summary in batch {
-        window.newest = summary.seq;
-        window.events.push_back(LiveEvent::new(summary));
-        if window.events.len() > KEPT_EVENTS
+    for row in batch {
+        let event = LiveEvent::new(row);
+        window.newest = event.seq();
+        window.bytes += event.bytes();
+        window.events.push_back(event);
+        while (window.events.len() > KEPT_EVENTS || window.bytes > KEPT_BYTES)
             && let Some(oldest) = window.events.pop_front()
         {
-            window.floor = oldest.summary.seq;
+            window.floor = oldest.seq();
+            window.bytes -= oldest.bytes();
         }
     }
     let newest = window.newest;

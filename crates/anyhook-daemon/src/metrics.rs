@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhook_store::IngestCounts;
+use anyhook_store::{IngestCounts, UpgradeProgress};
 use anyhook_util::sync::lock;
+use serde::Serialize;
 
 use crate::app::App;
 
@@ -29,9 +30,25 @@ pub(crate) struct Metrics {
     pub connections: AtomicI64,
     pub streams: AtomicI64,
     /// Bytes of the journal that the store does not have yet.
-    pub store_lag_bytes: AtomicU64,
-    /// The part of it that grew while the daemon ran.
-    pub grown_lag_bytes: AtomicU64,
+    store_lag_bytes: AtomicU64,
+    /// What `store_lag_bytes` was when it began to shrink.
+    catch_up_bytes: AtomicU64,
+    /// Events of an older version's layout that are not moved yet.
+    upgrade_left: AtomicU64,
+    upgrade_done: AtomicU64,
+}
+
+/// What the store lacks yet.
+#[derive(Debug, Serialize)]
+pub(crate) struct StoreHealth {
+    /// Of the journal, not stored yet.
+    behind_bytes: u64,
+    /// What it was when catching up began; 0 when nothing is left.
+    catch_up_bytes: u64,
+    /// Events that are still in the layout of an older version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upgrade: Option<UpgradeProgress>,
+    failures: u64,
 }
 
 #[derive(Debug, Default)]
@@ -107,6 +124,35 @@ impl Metrics {
             .zip([done.new, done.duplicate, done.refused])
         {
             count.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn record_lag(&self, left: u64) {
+        self.store_lag_bytes.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.catch_up_bytes.store(0, Ordering::Relaxed);
+        } else {
+            self.catch_up_bytes.fetch_max(left, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn record_upgrade(&self, progress: Option<UpgradeProgress>) {
+        let UpgradeProgress { done, left } =
+            progress.unwrap_or(UpgradeProgress { done: 0, left: 0 });
+        self.upgrade_done.store(done, Ordering::Relaxed);
+        self.upgrade_left.store(left, Ordering::Relaxed);
+    }
+
+    /// How far the store is behind, for people.
+    pub(crate) fn store_health(&self) -> StoreHealth {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let left = load(&self.upgrade_left);
+        let done = load(&self.upgrade_done);
+        StoreHealth {
+            behind_bytes: load(&self.store_lag_bytes),
+            catch_up_bytes: load(&self.catch_up_bytes),
+            upgrade: (left > 0).then_some(UpgradeProgress { done, left }),
+            failures: load(&self.store_failures),
         }
     }
 

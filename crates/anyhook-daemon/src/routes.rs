@@ -51,6 +51,7 @@ pub const ROUTES: &[Route] = routes! {
     POST "/ingest" Token ingest::post;
     GET "/metrics" Token api::metrics;
     POST "/link" Token page::link;
+    GET "/healthz" Local api::health;
     GET "/openapi.json" Local page::openapi;
     GET "/" Open page::index;
     GET "/assets/{file}" Open page::asset;
@@ -120,12 +121,21 @@ async fn guard_middleware(
 ) -> Response {
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let peer = connection.as_ref().map_or(Peer::Network, |it| it.peer);
-    let run = |request| {
+    let shared = app.clone();
+    let run = |request| async move {
+        if route.access != Access::Token {
+            return next.run(request).await;
+        }
         // Whoever has the token may take its time.
-        if let Some(connection) = connection.filter(|_| route.access == Access::Token) {
+        if let Some(connection) = connection {
             connection.tracker.begin();
         }
-        next.run(request)
+        match shared.reader_slots.try_acquire() {
+            Ok(_slot) => next.run(request).await,
+            Err(_) => {
+                ApiError::busy("too many requests are running; hooks still run").into_response()
+            }
+        }
     };
     guarded(&app, route, request, peer, run).await
 }

@@ -59,12 +59,11 @@ fn feed(
         let _slot = slot;
         let mut stop = app.stop.subscribe();
         let mut listener = Listener::new(app.clone());
-        let filter = Arc::new(filter);
         let mut last = after;
         while !*stop.borrow() {
-            let newest = listener.newest();
+            listener.mark_seen();
             // If the store does not answer, the stream stays open until it does.
-            let batch = next_events(&app, &listener, newest, last, &filter).await;
+            let batch = next_events(&app, &listener, last, &filter).await;
             let batch = batch.unwrap_or_default();
             last = last.max(batch.seen);
             for event in batch.events {
@@ -95,35 +94,28 @@ struct StreamBatch {
     has_more: bool,
 }
 
-/// `newest` is what the feed knew before. `None` if the store does not answer.
+/// All listeners share what was read, and each filters it in memory. `None` if the store
+/// does not answer.
 async fn next_events(
     app: &App,
     listener: &Listener,
-    newest: Option<i64>,
     last: i64,
-    filter: &Arc<EventFilter>,
+    filter: &EventFilter,
 ) -> Option<StreamBatch> {
-    if let Some((mut events, seen)) = listener.after(last) {
-        events.retain(|event| filter.matches_summary(&event.summary));
-        // The text of an event is in the store only.
-        if filter.text.is_none() || events.is_empty() {
-            return Some(StreamBatch {
-                events,
-                seen,
-                has_more: false,
-            });
-        }
-    }
-    let wanted = filter.clone();
-    let query = app.query_store(move |store| store.after(last, &wanted, BATCH_EVENTS));
-    let found = query.await.ok()?;
-    let has_more = found.len() == BATCH_EVENTS;
-    let found_until = found.last().map(|event| event.seq);
-    // Without more to come, everything that was there before the query has been looked at.
-    let looked_until = newest.filter(|_| !has_more);
+    let (mut events, seen, has_more) = if let Some((events, seen)) = listener.after(last) {
+        (events, seen, false)
+    } else {
+        let query = app.query_store(move |store| store.after(last, BATCH_EVENTS));
+        let found = query.await.ok()?;
+        let seen = found.last().map_or(last, |row| row.summary.seq);
+        let has_more = found.len() == BATCH_EVENTS;
+        let events = found.into_iter().map(LiveEvent::new).collect();
+        (events, seen, has_more)
+    };
+    events.retain(|event| filter.matches(&event.row));
     Some(StreamBatch {
-        events: found.into_iter().map(LiveEvent::new).collect(),
-        seen: found_until.max(looked_until).unwrap_or(last),
+        events,
+        seen,
         has_more,
     })
 }
@@ -160,7 +152,7 @@ pub(crate) async fn sse(
         .retry(Duration::from_secs(2))
         .data("{}");
     let events = stream::poll_fn(move |context| receiver.poll_recv(context)).map(|event| {
-        let id = event.summary.seq.to_string();
+        let id = event.seq().to_string();
         Event::default().id(id).data(&event.json)
     });
     let events = stream::iter([open]).chain(events).map(Ok::<_, Infallible>);

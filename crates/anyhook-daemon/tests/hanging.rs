@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhook_store::{
-    EventRow, IngestCounts, JournalPosition, ResultRow, SqlDialect, Statement, Store, StoreError,
-    WakeFn, WatchGuard,
+    EventDetail, EventRow, IngestCounts, JournalPosition, Page, PageQuery, ResultRow, Retention,
+    SessionSummary, SqlDialect, Statement, Store, StoreError, WakeFn, WatchGuard,
 };
 use serde_json::json;
 use support::{Call, Running, Sse};
@@ -57,8 +57,29 @@ impl Store for HangingStore {
         self.store.watch(wake)
     }
 
-    fn shrink(&self) -> Result<(), StoreError> {
-        self.store.shrink()
+    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>, StoreError> {
+        self.wait();
+        self.store.rows(query)
+    }
+
+    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>, StoreError> {
+        self.wait();
+        self.store.after(seq, limit)
+    }
+
+    fn event(&self, id: &str) -> Result<Option<EventDetail>, StoreError> {
+        self.wait();
+        self.store.event(id)
+    }
+
+    fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>, StoreError> {
+        self.wait();
+        self.store.sessions(query)
+    }
+
+    fn retain_step(&self, retention: &Retention) -> Result<u64, StoreError> {
+        self.wait();
+        self.store.retain_step(retention)
     }
 }
 

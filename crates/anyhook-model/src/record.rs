@@ -67,6 +67,9 @@ pub struct HookRun {
     pub hook: String,
     /// Path of its manifest.
     pub manifest: String,
+    /// A hash of what the manifest says about it, the same wherever the manifest is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
     pub outcome: RunOutcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,

@@ -34,6 +34,8 @@ pub enum StoreError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error("could not compress a record: {0}")]
+    Compression(std::io::Error),
     #[error("the store returned an unexpected value; expected {0}")]
     Shape(&'static str),
 }

@@ -6,7 +6,7 @@
 //! A name may lead to another file a moment later, so a file is read through the
 //! handle by which it was identified.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,12 @@ use crate::store::{JournalPosition, Store};
 const CURRENT_FILE_NAME: &str = "events.jsonl";
 const ROTATED_FILE_NAME_PREFIX: &str = "events-";
 const FILE_NAME_SUFFIX: &str = ".jsonl";
+/// In the journal's folder: files that are not imported yet.
+const KEPT_FOLDER_NAME: &str = "unread";
+/// Unread files beyond this number are kept: the journal removes its oldest of 64.
+const FREE_UNREAD_FILES: usize = 16;
+/// Kept files have 8 GiB at most.
+const MAX_KEPT_FILES: usize = 512;
 const MAX_LINE_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_FIRST_LINE_BYTES: u64 = 4096;
 
@@ -90,9 +96,13 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
         }
     }
     names.sort();
-    let mut found = Vec::new();
-    for name in names {
-        found.extend(JournalFile::open(dir.join(name))?);
+    let mut found: Vec<JournalFile> = Vec::new();
+    for path in kept_files(dir)
+        .into_iter()
+        .chain(names.iter().map(|name| dir.join(name)))
+    {
+        let file = JournalFile::open(path)?;
+        found.extend(file.filter(|file| found.iter().all(|other| other.key != file.key)));
     }
     let is_new = |file: &JournalFile| found.iter().all(|other| other.key != file.key);
     let current = current.filter(is_new);
@@ -100,7 +110,53 @@ pub fn files(dir: &Path) -> Result<Vec<JournalFile>> {
     Ok(found)
 }
 
+/// Files that the journal may have removed already and an importer still needs, oldest first.
+fn kept_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir.join(KEPT_FOLDER_NAME)).into_iter();
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths
+}
+
 impl JournalFile {
+    /// Keeps the file when the journal removes it, by a second name.
+    fn keep(&self, dir: &Path) -> io::Result<()> {
+        let Some(name) = self.path.file_name().filter(|_| self.is_rotated()) else {
+            return Ok(());
+        };
+        let folder = dir.join(KEPT_FOLDER_NAME);
+        anyhook_util::fs::create_private_dir(&folder)?;
+        match std::fs::hard_link(&self.path, folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the journal writes to another file by now.
+    fn is_rotated(&self) -> bool {
+        self.path
+            .file_name()
+            .is_some_and(|name| name != CURRENT_FILE_NAME)
+    }
+
+    /// Whether this is the second name.
+    fn is_kept(&self) -> bool {
+        let folder = self.path.parent().and_then(Path::file_name);
+        folder.is_some_and(|name| name == KEPT_FOLDER_NAME)
+    }
+
+    /// Removes the second name.
+    fn release(&self, dir: &Path) {
+        if let Some(name) = self.path.file_name().filter(|_| self.is_rotated()) {
+            // Most files have none.
+            let _ = std::fs::remove_file(dir.join(KEPT_FOLDER_NAME).join(name));
+        }
+    }
+
     /// `None` while it has no whole line yet, and when it was deleted.
     fn open(path: PathBuf) -> Result<Option<Self>> {
         Self::identify(&path).or_else(|source| match source.kind() {
@@ -208,6 +264,8 @@ pub struct JournalImporter {
     source: String,
     limit: BatchLimit,
     positions: HashMap<String, u64>,
+    /// Files with a second name.
+    kept: HashSet<String>,
 }
 
 impl JournalImporter {
@@ -218,6 +276,7 @@ impl JournalImporter {
             source: source.into(),
             limit: BatchLimit::default(),
             positions: HashMap::new(),
+            kept: HashSet::new(),
         }
     }
 
@@ -226,9 +285,44 @@ impl JournalImporter {
         self
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Imports everything that the journal contains now.
     pub fn import_all(&mut self, store: &dyn Store) -> Result<IngestCounts> {
         Ok(self.import_batches(store, usize::MAX)?.0)
+    }
+
+    /// The journal bounds itself by removing its oldest file. What is not imported by then is
+    /// kept here, so that nobody has to wait for the store.
+    fn keep_unread(&mut self, store: &dyn Store, files: &[JournalFile]) -> Result<()> {
+        let mut kept = kept_files(&self.dir).len();
+        for file in files.iter().filter(|file| file.is_rotated()) {
+            let pos = match self.positions.get(&file.key) {
+                Some(pos) => *pos,
+                None => store.journal_position(&self.source, &file.key)?,
+            };
+            self.positions.insert(file.key.clone(), pos);
+            if pos < file.len && kept < MAX_KEPT_FILES && !self.kept.contains(&file.key) {
+                // A file system without hard links keeps what the journal keeps.
+                kept += usize::from(file.keep(&self.dir).is_ok());
+                self.kept.insert(file.key.clone());
+            }
+        }
+        self.kept
+            .retain(|key| files.iter().any(|file| file.key == *key));
+        Ok(())
+    }
+
+    /// How many bytes of the journal a store has not imported yet.
+    pub fn unread_bytes(&self, store: &dyn Store) -> Result<u64> {
+        let mut left = 0;
+        for file in files(&self.dir)? {
+            let pos = store.journal_position(&self.source, &file.key)?;
+            left += file.len.saturating_sub(pos);
+        }
+        Ok(left)
     }
 
     /// Imports at most this many batches; also returns the number of bytes that are left.
@@ -242,6 +336,9 @@ impl JournalImporter {
         let files = files(&self.dir)?;
         self.positions
             .retain(|key, _| files.iter().any(|file| file.key == *key));
+        if files.len() > FREE_UNREAD_FILES && batches < usize::MAX {
+            self.keep_unread(store, &files)?;
+        }
         for file in files {
             let mut pos = match self.positions.get(&file.key) {
                 Some(pos) => *pos,
@@ -266,6 +363,9 @@ impl JournalImporter {
                 done += store.insert(&rows, Some(&position))?;
                 done.refused += batch.refused + (batch.lines.len() - rows.len()) as u64;
                 pos = batch.end;
+            }
+            if pos >= file.len && (self.kept.remove(&file.key) || file.is_kept()) {
+                file.release(&self.dir);
             }
             self.positions.insert(file.key, pos);
         }

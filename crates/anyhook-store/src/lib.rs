@@ -7,19 +7,24 @@
 
 #![deny(clippy::disallowed_methods)]
 
+mod body;
+mod cancel;
 mod error;
 pub mod journal;
 pub mod openhook;
 mod postgres;
 mod query;
+mod rollup;
 mod row;
 pub mod scan;
+mod sketch;
 mod sql;
 mod sqlite;
 mod stats;
 mod stats_counter;
 mod store;
 
+pub use cancel::QueryCancel;
 pub use error::{Result, StoreError};
 pub use postgres::PostgresStore;
 pub use query::{
@@ -32,4 +37,4 @@ pub use row::{
 };
 pub use sql::{ResultRow, SqlDialect, Statement};
 pub use sqlite::SqliteStore;
-pub use store::{JournalPosition, Store, WakeFn, WatchGuard, open};
+pub use store::{JournalPosition, Store, UpgradeProgress, WakeFn, WatchGuard, open};

@@ -13,26 +13,32 @@ use anyhook_util::sync::lock;
 use postgres::config::SslMode;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
-use postgres::{Client, Config, NoTls, Row, Transaction};
+use postgres::{CancelToken, Client, Config, NoTls, Row, Transaction};
 use rusqlite::types::Value as SqlValue;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::cancel::QueryCancel;
 use crate::error::{Result, StoreError};
-use crate::query::IngestCounts;
+use crate::query::{IngestCounts, Retention};
 use crate::row::EventRow;
 use crate::sql::{
     ColumnReader, EVENT_COLUMNS, ResultRow, SqlDialect, Statement, event_column_names,
 };
 use crate::store::{JournalPosition, Store, WakeFn, WatchGuard};
 
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../migrations/postgres/001.sql"),
     include_str!("../migrations/postgres/002.sql"),
+    include_str!("../migrations/postgres/003.sql"),
 ];
 const NOTIFY_CHANNEL: &str = "anyhook_events";
 /// The key of an advisory lock: "anyhook" in ASCII.
 const WRITER_LOCK_KEY: i64 = 0x0061_6e79_686f_6f6b;
 const MAX_IDLE_CLIENTS: usize = 8;
+/// For a statement that nobody cancels. An address with `options` of its own sets its own.
+const STATEMENT_LIMIT: &str = "-c statement_timeout=120s";
+/// Events that one step of the retention deletes.
+const STEP_EVENTS: i64 = 2000;
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(500);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -56,6 +62,22 @@ impl Connector {
     }
 }
 
+impl Connector {
+    /// Ends a running statement. Needs a connection of its own, so nobody waits for it.
+    fn cancel(self: &Arc<Self>, token: CancelToken) {
+        let connector = self.clone();
+        let end = move || {
+            // A statement that has ended meanwhile needs no end.
+            let _ = match &connector.tls {
+                Some(tls) => token.cancel_query(tls.clone()),
+                None => token.cancel_query(NoTls),
+            };
+        };
+        let thread = std::thread::Builder::new().name("anyhook-cancel".to_owned());
+        let _ = thread.spawn(end);
+    }
+}
+
 impl PostgresStore {
     /// Connects and brings the schema up to date. `sslmode=require` means TLS with
     /// a certificate that this machine trusts; any other mode means none.
@@ -65,6 +87,9 @@ impl PostgresStore {
         }
         if config.get_application_name().is_none() {
             config.application_name("anyhook");
+        }
+        if config.get_options().is_none() {
+            config.options(STATEMENT_LIMIT);
         }
         let tls = match config.get_ssl_mode() {
             SslMode::Disable | SslMode::Prefer => None,
@@ -112,11 +137,16 @@ impl Store for PostgresStore {
 
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
         self.with_client(|client| {
-            client
-                .query(&statement.sql, &arguments(statement))?
-                .iter()
-                .map(result_row)
-                .collect()
+            let cancel = QueryCancel::current();
+            if let Some(cancel) = &cancel {
+                let (token, connector) = (client.cancel_token(), self.connector.clone());
+                cancel.set_action(Box::new(move || connector.cancel(token)));
+            }
+            let found = client.query(&statement.sql, &arguments(statement));
+            if let Some(cancel) = &cancel {
+                cancel.clear_action();
+            }
+            found?.iter().map(result_row).collect()
         })
     }
 
@@ -158,9 +188,42 @@ impl Store for PostgresStore {
         })))
     }
 
-    fn shrink(&self) -> Result<()> {
-        // Autovacuum makes the space usable again.
-        Ok(())
+    fn retain_step(&self, retention: &Retention) -> Result<u64> {
+        let mut statement = Statement::new(SqlDialect::Postgres, "");
+        if let Some(cutoff) = retention.cutoff_us() {
+            statement
+                .push(
+                    "DELETE FROM anyhook_events WHERE seq IN \
+                     (SELECT seq FROM anyhook_events WHERE time_us < ",
+                )
+                .int(cutoff);
+            statement.push(" ORDER BY time_us LIMIT ").int(STEP_EVENTS);
+            statement.push(")");
+            let deleted = self.execute(&statement)?;
+            if deleted > 0 {
+                return Ok(deleted);
+            }
+        }
+        let Some(bytes) = retention.max_bytes else {
+            return Ok(0);
+        };
+        let over = self.stored_bytes()?.saturating_sub(bytes);
+        if over == 0 {
+            return Ok(0);
+        }
+        let mut statement = Statement::new(
+            SqlDialect::Postgres,
+            "DELETE FROM anyhook_events WHERE seq IN (SELECT seq FROM (SELECT seq, \
+             CAST(SUM(bytes) OVER (ORDER BY time_us, seq) - bytes AS BIGINT) AS older FROM \
+             (SELECT seq, time_us, bytes FROM anyhook_events ORDER BY time_us, seq LIMIT ",
+        );
+        statement
+            .int(STEP_EVENTS)
+            .push(") oldest) t WHERE older < ");
+        statement
+            .int(i64::try_from(over).unwrap_or(i64::MAX))
+            .push(")");
+        self.execute(&statement)
     }
 }
 
@@ -257,7 +320,8 @@ fn insert_runs(
 ) -> Result<()> {
     let mut done = HashSet::new();
     let (mut seqs, mut positions, mut durations) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut hooks, mut manifests, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut hooks, mut contents, mut manifests, mut outcomes) =
+        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
     for row in rows {
         // A batch may contain an id twice.
         let Some(seq) = inserted
@@ -270,6 +334,7 @@ fn insert_runs(
             seqs.push(*seq);
             positions.push(pos);
             hooks.push(run.hook.as_str());
+            contents.push(run.content.as_str());
             manifests.push(run.manifest.as_str());
             outcomes.push(run.outcome.as_str());
             durations.push(run.duration_ms);
@@ -279,9 +344,9 @@ fn insert_runs(
         return Ok(());
     }
     transaction.execute(
-        "INSERT INTO anyhook_runs (seq, pos, hook, manifest, outcome, duration_ms) \
-         SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[])",
-        &[&seqs, &positions, &hooks, &manifests, &outcomes, &durations],
+        "INSERT INTO anyhook_runs (seq, pos, hook, content, manifest, outcome, duration_ms) \
+         SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])",
+        &[&seqs, &positions, &hooks, &contents, &manifests, &outcomes, &durations],
     )?;
     Ok(())
 }
@@ -289,6 +354,8 @@ fn insert_runs(
 fn migrate(client: &mut Client) -> Result<()> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     let mut transaction = client.transaction()?;
+    // A new index of a large table takes its time.
+    transaction.batch_execute("SET LOCAL statement_timeout = 0")?;
     // Two daemons may start at the same moment.
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK_KEY])?;
     transaction

@@ -41,6 +41,12 @@ impl EventFilter {
                 .is_none_or(|text| row.text.contains(&lowercase(text)))
     }
 
+    /// The text as it is compared; `None` if any will do.
+    pub(crate) fn search_text(&self) -> Option<String> {
+        let text = self.text.as_deref().filter(|text| !text.is_empty());
+        text.map(lowercase)
+    }
+
     /// All conditions but the text, which a summary does not have.
     pub fn matches_summary(&self, summary: &EventSummary) -> bool {
         let is = |wanted: &Option<String>, actual: Option<&str>| {
@@ -269,6 +275,15 @@ pub struct Retention {
     pub max_age_s: Option<u64>,
     /// The oldest events are deleted until the rest is at most this size.
     pub max_bytes: Option<u64>,
+}
+
+impl Retention {
+    /// Events before this time are deleted, in microseconds since 1970.
+    pub(crate) fn cutoff_us(&self) -> Option<i64> {
+        let age = i64::try_from(self.max_age_s?).unwrap_or(i64::MAX);
+        let now_us = jiff::Timestamp::now().as_microsecond();
+        Some(now_us.saturating_sub(age.saturating_mul(1_000_000)))
+    }
 }
 
 /// The result of storing a batch.

@@ -7,7 +7,8 @@ use anyhook_model::{HookRun, Record, registry};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::query::EventSummary;
+use crate::error::{Result, StoreError};
+use crate::query::{EventDetail, EventSummary};
 
 const MAX_ID_BYTES: usize = 256;
 const MAX_NAME_BYTES: usize = 512;
@@ -26,9 +27,13 @@ pub struct EventRow {
     pub runs: Vec<RunRow>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// One hook of an event.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunRow {
     pub hook: String,
+    /// Identifies what the hook is, wherever its manifest is; the manifest's path if the
+    /// record does not say.
+    pub content: String,
     pub manifest: String,
     pub outcome: String,
     pub duration_ms: f64,
@@ -43,6 +48,25 @@ impl EventRow {
 
     pub fn from_record(record: &Record) -> Option<Self> {
         Self::new(record, serde_json::to_string(record).ok()?)
+    }
+
+    /// An event as a store has it: its number and time count, whatever the record says.
+    pub(crate) fn from_stored(seq: i64, time_us: i64, body: &str) -> Result<Self> {
+        let mut row = Self::from_line(body).ok_or(StoreError::Shape("a record"))?;
+        row.summary.seq = seq;
+        if row.summary.time_us != time_us {
+            row.summary.time_us = time_us;
+            row.summary.time = rfc3339_micros(time_us);
+        }
+        Ok(row)
+    }
+
+    pub fn into_detail(self) -> Result<EventDetail> {
+        let record = serde_json::from_str(&self.body);
+        Ok(EventDetail {
+            record: record.map_err(|_| StoreError::Shape("a record as JSON"))?,
+            summary: self.summary,
+        })
     }
 
     fn new(record: &Record, body: String) -> Option<Self> {
@@ -92,6 +116,7 @@ impl EventRow {
                 .iter()
                 .map(|run| RunRow {
                     hook: name(&run.hook),
+                    content: name(run.content.as_deref().unwrap_or(&run.manifest)),
                     manifest: name(&run.manifest),
                     outcome: outcome_name(run),
                     duration_ms: finite_or_zero(run.duration_ms),
@@ -100,12 +125,27 @@ impl EventRow {
         })
     }
 
-    /// The size of this row, for retention by size.
+    /// The size of this row where it is not compressed, for retention by size.
     pub fn bytes(&self) -> i64 {
         const ROW_OVERHEAD_BYTES: usize = 256;
         const RUN_OVERHEAD_BYTES: usize = 96;
         let overhead = ROW_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES * self.runs.len();
         saturating_i64(self.body.len() + self.text.len() + overhead)
+    }
+}
+
+impl RunRow {
+    /// Hooks that a policy refused or an earlier deny skipped never ran: they have no latency.
+    pub(crate) fn has_run(&self) -> bool {
+        !matches!(self.outcome.as_str(), "skipped" | "refused" | "started")
+    }
+
+    pub(crate) fn is_denial(&self) -> bool {
+        self.outcome == "deny"
+    }
+
+    pub(crate) fn is_trouble(&self) -> bool {
+        matches!(self.outcome.as_str(), "error" | "timeout" | "warn")
     }
 }
 

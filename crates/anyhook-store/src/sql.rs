@@ -6,8 +6,8 @@
 use rusqlite::types::Value as SqlValue;
 
 use crate::error::{Result, StoreError};
-use crate::query::{EventFilter, EventSummary};
-use crate::row::{EventRow, lowercase, rfc3339_micros, saturating_i64};
+use crate::query::EventFilter;
+use crate::row::{EventRow, saturating_i64};
 
 /// The few words in which the two databases differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum ColumnReader {
 }
 use ColumnReader::{Int, Real, Text};
 
-/// Every column of `anyhook_events` but `seq`; those of a summary come first.
+/// Every column of `anyhook_events` but `seq`.
 pub(crate) const EVENT_COLUMNS: [(&str, ColumnReader); 22] = [
     ("id", Text(|row| Some(&row.summary.id))),
     ("time_us", Int(|row| row.summary.time_us)),
@@ -55,7 +55,6 @@ pub(crate) const EVENT_COLUMNS: [(&str, ColumnReader); 22] = [
     ("text", Text(|row| Some(&row.text))),
     ("body", Text(|row| Some(&row.body))),
 ];
-const SUMMARY_COLUMNS: usize = 19;
 
 /// The names of [`EVENT_COLUMNS`], with a comma between them.
 pub(crate) fn event_column_names() -> String {
@@ -117,16 +116,6 @@ impl Statement {
         }
     }
 
-    /// `SELECT` of the columns of an [`EventSummary`], followed by `rest`.
-    pub(crate) fn select_summary(dialect: SqlDialect, rest: &str) -> Self {
-        let mut columns = "e.seq".to_owned();
-        for (name, _) in EVENT_COLUMNS.iter().take(SUMMARY_COLUMNS) {
-            columns.push_str(", e.");
-            columns.push_str(name);
-        }
-        Self::new(dialect, format!("SELECT {columns}{rest}"))
-    }
-
     pub fn push(&mut self, sql: &str) -> &mut Self {
         self.sql.push_str(sql);
         self
@@ -183,46 +172,16 @@ impl Statement {
         if let Some(until) = filter.until_us {
             self.push(" AND e.time_us < ").int(until);
         }
-        if let Some(text) = filter.text.as_deref().filter(|text| !text.is_empty()) {
+        if let Some(text) = filter.search_text() {
             let position = match self.dialect {
                 SqlDialect::Sqlite => "instr",
                 SqlDialect::Postgres => "strpos",
             };
             self.push(&format!(" AND {position}(e.text, "));
-            self.text(&lowercase(text)).push(") > 0");
+            self.text(&text).push(") > 0");
         }
         self
     }
-}
-
-/// Reads the columns of [`Statement::select_summary`].
-pub(crate) fn read_summary(row: &mut ResultRow) -> Result<EventSummary> {
-    let seq = row.int()?;
-    let id = row.text()?;
-    let time_us = row.int()?;
-    Ok(EventSummary {
-        seq,
-        id,
-        time: rfc3339_micros(time_us),
-        time_us,
-        kind: row.text()?,
-        agent: row.text()?,
-        event: row.text()?,
-        unified: row.text()?,
-        native_event: row.optional()?,
-        session_id: row.optional()?,
-        machine: row.optional()?,
-        user_id: row.optional()?,
-        project_id: row.optional()?,
-        workflow_id: row.optional()?,
-        cwd: row.optional()?,
-        tool: row.optional()?,
-        detail: row.optional()?,
-        decision: row.optional()?,
-        reason: row.optional()?,
-        duration_ms: row.real()?,
-        hooks: row.int()?,
-    })
 }
 
 /// Counts rows for which `condition` holds, as a 64-bit number in both databases.

@@ -1,34 +1,37 @@
 //! The embedded store: one SQLite file, many readers, one writer at a time.
+//!
+//! Events are narrow rows that refer to shared names by number and carry their record
+//! compressed. Sums by hour and day, sessions and the search index are kept by the same
+//! transaction that stores an event.
 
-use std::path::{Path, PathBuf};
+mod connections;
+mod ingest;
+mod names;
+mod reading;
+mod retention;
+mod search;
+mod sessions;
+mod statistics;
+mod upgrade;
+
+use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
-use anyhook_util::fs::private_file_options;
 use anyhook_util::sync::lock;
-use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params, params_from_iter};
+use rusqlite::{TransactionBehavior, params, params_from_iter};
 
-use crate::error::{Result, StoreError};
-use crate::query::IngestCounts;
-use crate::row::EventRow;
-use crate::sql::{
-    ColumnReader, EVENT_COLUMNS, ResultRow, SqlDialect, Statement, event_column_names,
+use crate::error::Result;
+use crate::query::{
+    EventDetail, EventFilter, IngestCounts, Page, PageQuery, Retention, SessionDetail,
+    SessionSummary, Stats,
 };
-use crate::store::{JournalPosition, Store, WakeFn, WatchGuard};
-
-const MIGRATIONS: [&str; 2] = [
-    include_str!("../migrations/sqlite/001.sql"),
-    include_str!("../migrations/sqlite/002.sql"),
-];
-const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_IDLE_READERS: usize = 8;
-const SQL_NULL: ToSqlOutput<'static> = ToSqlOutput::Borrowed(ValueRef::Null);
+use crate::row::EventRow;
+use crate::sql::{ResultRow, SqlDialect, Statement};
+use crate::store::{JournalPosition, Store, UpgradeProgress, WakeFn, WatchGuard};
+use connections::{Connections, sql_value};
 
 pub struct SqliteStore {
-    path: PathBuf,
-    writer: Mutex<Connection>,
-    readers: Mutex<Vec<Connection>>,
+    connections: Connections,
     /// By number.
     watchers: Arc<Mutex<Vec<(u64, WakeFn)>>>,
 }
@@ -36,60 +39,10 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens or creates the file (readable by its owner only) and brings its schema up to date.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::open_file(path).map_err(|error| error.in_file(path))
-    }
-
-    fn open_file(path: &Path) -> Result<Self> {
-        create_private(path);
-        let open = |source| StoreError::Open {
-            path: path.to_owned(),
-            source,
-        };
-        let mut writer = Connection::open(path).map_err(open)?;
-        writer.busy_timeout(BUSY_TIMEOUT)?;
-        // Takes effect only before the first table exists.
-        writer.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        writer
-            .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))
-            .map_err(open)?;
-        // An acknowledged event survives a power cut, not only a crash.
-        writer.pragma_update(None, "synchronous", "FULL")?;
-        writer.pragma_update(None, "foreign_keys", true)?;
-        migrate(&mut writer)?;
         Ok(Self {
-            path: path.to_owned(),
-            writer: Mutex::new(writer),
-            readers: Mutex::new(Vec::new()),
+            connections: Connections::open(path)?,
             watchers: Arc::default(),
         })
-    }
-
-    fn with_reader<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let idle = lock(&self.readers).pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => self.new_reader()?,
-        };
-        let done = work(&reader).map_err(|error| error.in_file(&self.path));
-        let mut readers = lock(&self.readers);
-        if readers.len() < MAX_IDLE_READERS {
-            readers.push(reader);
-        }
-        done
-    }
-
-    fn new_reader(&self) -> Result<Connection> {
-        let open = || {
-            let reader = Connection::open(&self.path)?;
-            reader.busy_timeout(BUSY_TIMEOUT)?;
-            reader.pragma_update(None, "query_only", true)?;
-            Ok(reader)
-        };
-        open().map_err(|error: StoreError| error.in_file(&self.path))
-    }
-
-    fn with_writer<T>(&self, work: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        work(&mut lock(&self.writer)).map_err(|error| error.in_file(&self.path))
     }
 }
 
@@ -99,7 +52,7 @@ impl Store for SqliteStore {
     }
 
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
-        self.with_reader(|reader| {
+        self.connections.with_reader(|reader, _| {
             let mut prepared = reader.prepare_cached(&statement.sql)?;
             let width = prepared.column_count();
             let rows = prepared.query_map(params_from_iter(&statement.args), |row| {
@@ -111,8 +64,10 @@ impl Store for SqliteStore {
     }
 
     fn execute(&self, statement: &Statement) -> Result<u64> {
-        self.with_writer(|writer| {
-            let changed = writer.execute(&statement.sql, params_from_iter(&statement.args))?;
+        self.connections.with_writer(|writer| {
+            let changed = writer
+                .connection
+                .execute(&statement.sql, params_from_iter(&statement.args))?;
             Ok(changed as u64)
         })
     }
@@ -122,9 +77,14 @@ impl Store for SqliteStore {
         rows: &[EventRow],
         position: Option<&JournalPosition>,
     ) -> Result<IngestCounts> {
-        let done = self.with_writer(|writer| {
-            let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = insert_events(&transaction, rows)?;
+        // Outside of the transaction, which holds up other writers.
+        let bodies = self.connections.encode(rows)?;
+        let done = self.connections.with_writer(|writer| {
+            let names = &mut writer.names;
+            let transaction = writer
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = ingest::insert_events(&transaction, names, rows, &bodies)?;
             if let Some(position) = position {
                 let pos = i64::try_from(position.pos).unwrap_or(i64::MAX);
                 transaction
@@ -159,83 +119,60 @@ impl Store for SqliteStore {
         })))
     }
 
-    fn shrink(&self) -> Result<()> {
-        self.with_writer(|writer| {
-            let mut pages = writer.prepare("PRAGMA incremental_vacuum")?;
-            let mut rows = pages.query([])?;
-            while rows.next()?.is_some() {}
-            Ok(())
-        })
+    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>> {
+        self.connections
+            .with_reader(|reader, codec| reading::rows(reader, codec, query))
     }
-}
 
-fn insert_events(transaction: &Transaction<'_>, rows: &[EventRow]) -> Result<IngestCounts> {
-    let placeholders = vec!["?"; EVENT_COLUMNS.len()].join(", ");
-    let mut insert_event = transaction.prepare_cached(&format!(
-        "INSERT INTO anyhook_events ({}) VALUES ({placeholders}) ON CONFLICT (id) DO NOTHING",
-        event_column_names()
-    ))?;
-    let mut insert_run = transaction.prepare_cached(
-        "INSERT INTO anyhook_runs (seq, pos, hook, manifest, outcome, duration_ms) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
-    let mut done = IngestCounts::default();
-    for row in rows {
-        let values = EVENT_COLUMNS.iter().map(|(_, column)| match column {
-            ColumnReader::Int(read) => ToSqlOutput::from(read(row)),
-            ColumnReader::Real(read) => ToSqlOutput::from(read(row)),
-            ColumnReader::Text(read) => read(row).map_or(SQL_NULL, ToSqlOutput::from),
-        });
-        if insert_event.execute(params_from_iter(values))? == 0 {
-            done.duplicate += 1;
-            continue;
+    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>> {
+        self.connections
+            .with_reader(|reader, codec| reading::after(reader, codec, seq, limit))
+    }
+
+    fn event(&self, id: &str) -> Result<Option<EventDetail>> {
+        self.connections
+            .with_reader(|reader, codec| reading::event(reader, codec, id))
+    }
+
+    fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>> {
+        self.connections
+            .with_reader(|reader, codec| sessions::page(reader, codec, query))
+    }
+
+    fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>> {
+        self.connections
+            .with_reader(|reader, _| sessions::detail(reader, id, agent))
+    }
+
+    fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats> {
+        self.connections
+            .with_reader(|reader, codec| statistics::stats(reader, codec, filter, buckets))
+    }
+
+    fn retain_step(&self, retention: &Retention) -> Result<u64> {
+        self.connections
+            .with_writer(|writer| retention::step(&mut writer.connection, retention))
+    }
+
+    fn maintain_step(&self) -> Result<bool> {
+        if upgrade::train_dictionary(&self.connections)? {
+            return Ok(true);
         }
-        done.new += 1;
-        let seq = transaction.last_insert_rowid();
-        for (pos, run) in (0_i64..).zip(&row.runs) {
-            insert_run.execute(params![
-                seq,
-                pos,
-                run.hook,
-                run.manifest,
-                run.outcome,
-                run.duration_ms,
-            ])?;
-        }
+        self.connections
+            .with_writer(|writer| retention::vacuum_step(&writer.connection))
     }
-    Ok(done)
-}
 
-fn migrate(connection: &mut Connection) -> Result<()> {
-    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if found > known {
-        return Err(StoreError::Newer { found, known });
+    fn upgrade_step(&self) -> Result<Option<UpgradeProgress>> {
+        upgrade::step(&self.connections)
     }
-    let applied = usize::try_from(found).unwrap_or_default();
-    for step in MIGRATIONS.iter().skip(applied) {
-        transaction.execute_batch(step)?;
+
+    fn upgrade_progress(&self) -> Result<Option<UpgradeProgress>> {
+        self.connections
+            .with_reader(|reader, _| upgrade::progress(reader))
     }
-    transaction.pragma_update(None, "user_version", known)?;
-    transaction.commit()?;
-    Ok(())
-}
 
-/// SQLite gives its other files the mode of the database, so this one call covers all.
-fn create_private(path: &Path) {
-    let mut options = private_file_options();
-    // If it fails, opening the file reports the reason.
-    let _ = options.create_new(true).write(true).open(path);
-}
-
-fn sql_value(value: ValueRef<'_>) -> SqlValue {
-    match value {
-        ValueRef::Null => SqlValue::Null,
-        ValueRef::Integer(number) => SqlValue::Integer(number),
-        ValueRef::Real(number) => SqlValue::Real(number),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            SqlValue::Text(String::from_utf8_lossy(bytes).into_owned())
-        }
+    fn stored_bytes(&self) -> Result<u64> {
+        self.connections
+            .with_reader(|reader, _| retention::stored_bytes(reader))
     }
 }

@@ -80,17 +80,20 @@ fn query_hooks<S: Store + ?Sized>(store: &S, filter: &EventFilter) -> Result<Vec
     ]
     .map(count_if);
     let sql = format!(
-        "SELECT agent, hook, manifest, COUNT(*), {denials}, {troubles}, {LATENCY_COLUMNS} \
-         FROM (SELECT e.agent, r.hook, r.manifest, r.outcome, r.duration_ms, \
-         ROW_NUMBER() OVER (PARTITION BY e.agent, r.hook, r.manifest ORDER BY r.duration_ms) AS rn, \
-         COUNT(*) OVER (PARTITION BY e.agent, r.hook, r.manifest) AS n \
+        "SELECT agent, hook, (ARRAY_AGG(manifest ORDER BY seq DESC))[1], COUNT(*), {denials}, \
+         {troubles}, {LATENCY_COLUMNS} \
+         FROM (SELECT e.seq, e.agent, r.hook, r.manifest, r.outcome, r.duration_ms, \
+         COALESCE(NULLIF(r.content, ''), r.manifest) AS content, \
+         ROW_NUMBER() OVER (PARTITION BY e.agent, r.hook, COALESCE(NULLIF(r.content, ''), r.manifest) \
+         ORDER BY r.duration_ms) AS rn, COUNT(*) OVER \
+         (PARTITION BY e.agent, r.hook, COALESCE(NULLIF(r.content, ''), r.manifest)) AS n \
          FROM anyhook_runs r JOIN anyhook_events e ON e.seq = r.seq \
          WHERE r.outcome NOT IN ('skipped', 'refused', 'started')"
     );
     let mut statement = Statement::new(store.dialect(), sql);
     statement.filter(filter).push(
-        ") t GROUP BY agent, hook, manifest \
-         ORDER BY MAX(CASE WHEN rn = (n * 95 + 99) / 100 THEN duration_ms END) DESC, agent, hook, manifest LIMIT ",
+        ") t GROUP BY agent, hook, content \
+         ORDER BY MAX(CASE WHEN rn = (n * 95 + 99) / 100 THEN duration_ms END) DESC, agent, hook, content LIMIT ",
     );
     statement.size(MAX_HOOKS);
     select_all(store, &statement, |row| {
@@ -160,7 +163,12 @@ pub(crate) fn bucket_seconds(filter: &EventFilter, first: i64, last: i64, bucket
     ROUND_WIDTHS_SECONDS
         .into_iter()
         .find(|seconds| *seconds >= wanted)
-        .unwrap_or(wanted)
+        .unwrap_or_else(|| whole_days(wanted))
+}
+
+fn whole_days(seconds: i64) -> i64 {
+    const DAY_SECONDS: i64 = 86_400;
+    (seconds / DAY_SECONDS + 1) * DAY_SECONDS
 }
 
 fn read_latency(row: &mut ResultRow) -> Result<Latency> {

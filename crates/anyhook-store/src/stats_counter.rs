@@ -1,77 +1,144 @@
-//! [`Stats`] counted in memory. The databases count the same in SQL, and a test compares them.
+//! [`Stats`] counted in memory, from events or from sums of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::query::{
-    AgentStats, EventFilter, HookStats, Latency, NameCount, Stats, TimeBucket, Timeline,
-};
-use crate::row::{EventRow, rfc3339_micros, saturating_i64};
+use crate::query::{AgentStats, EventFilter, HookStats, NameCount, Stats, TimeBucket, Timeline};
+use crate::rollup::{HookSums, NumberedRun, RunEffect};
+use crate::row::{EventRow, RunRow, rfc3339_micros, saturating_i64};
+use crate::sketch::DurationSketch;
 use crate::stats::{MAX_HOOKS, bucket_seconds};
-
-const MAX_NAMES: usize = 100;
+use crate::store::MAX_NAMES;
 
 #[derive(Debug, Default)]
 pub(crate) struct StatsCounter {
-    agents: BTreeMap<String, (AgentStats, Vec<f64>)>,
-    /// By agent, hook and manifest.
-    hooks: BTreeMap<[String; 3], (HookStats, Vec<f64>)>,
+    agents: BTreeMap<String, (AgentStats, DurationSketch)>,
+    /// By agent, name and content; with the manifest that was seen last.
+    hooks: BTreeMap<[String; 3], (String, HookSums)>,
     events: BTreeMap<String, NameCount>,
     sessions: BTreeSet<(String, String)>,
-    /// Time, and whether it was denied.
-    times: Vec<(i64, bool)>,
+    /// Events and denials by second.
+    seconds: BTreeMap<i64, (i64, i64)>,
+    /// The first and last event.
+    range_us: Option<(i64, i64)>,
+}
+
+/// Events of the same kind.
+pub(crate) struct CountedEvents<'a> {
+    pub agent: &'a str,
+    pub event: &'a str,
+    pub kind: &'a str,
+    pub decision: &'a str,
+    pub count: i64,
+}
+
+impl CountedEvents<'_> {
+    fn denials(&self) -> i64 {
+        if self.decision == "deny" {
+            self.count
+        } else {
+            0
+        }
+    }
 }
 
 impl StatsCounter {
     pub(crate) fn add(&mut self, row: &EventRow) {
         let event = &row.summary;
-        let is_denied = event.decision.as_deref() == Some("deny");
-        let (agent, durations) = self.agents.entry(event.agent.clone()).or_default();
-        agent.events += 1;
-        agent.denials += i64::from(is_denied);
-        agent.asks += i64::from(event.decision.as_deref() == Some("ask"));
-        agent.failures += i64::from(event.kind == "failure");
-        durations.push(event.duration_ms);
-        for run in &row.runs {
-            // These never ran, so they have no latency.
-            if matches!(run.outcome.as_str(), "skipped" | "refused" | "started") {
-                continue;
-            }
-            let key = [&event.agent, &run.hook, &run.manifest].map(String::clone);
-            let (hook, durations) = self.hooks.entry(key).or_default();
-            hook.runs += 1;
-            hook.denials += i64::from(run.outcome == "deny");
-            let is_trouble = matches!(run.outcome.as_str(), "error" | "timeout" | "warn");
-            hook.troubles += i64::from(is_trouble);
-            durations.push(run.duration_ms);
+        let counted = CountedEvents {
+            agent: &event.agent,
+            event: &event.event,
+            kind: &event.kind,
+            decision: event.decision.as_deref().unwrap_or_default(),
+            count: 1,
+        };
+        let mut sketch = DurationSketch::default();
+        sketch.add(event.duration_ms);
+        self.add_events(&counted, &sketch);
+        self.add_time(event.time_us.div_euclid(1_000_000), &counted);
+        let (first, last) = self.range_us.unwrap_or((event.time_us, event.time_us));
+        self.range_us = Some((first.min(event.time_us), last.max(event.time_us)));
+        for run in row.runs.iter().filter(|run| run.has_run()) {
+            let mut sums = HookSums::default();
+            sums.add(NumberedRun {
+                hook: 0,
+                effect: RunEffect::from_run(run),
+                duration_ms: run.duration_ms,
+            });
+            self.add_hook(&event.agent, run, &sums);
         }
-        let counted = self.events.entry(event.event.clone()).or_default();
-        counted.count += 1;
-        counted.denials += i64::from(is_denied);
         if let Some(session) = &event.session_id {
             self.sessions.insert((event.agent.clone(), session.clone()));
         }
-        self.times.push((event.time_us, is_denied));
     }
 
+    pub(crate) fn add_events(&mut self, events: &CountedEvents<'_>, durations: &DurationSketch) {
+        let count = events.count;
+        let only = |holds: bool| if holds { count } else { 0 };
+        if !self.agents.contains_key(events.agent) {
+            self.agents
+                .insert(events.agent.to_owned(), Default::default());
+        }
+        if let Some((agent, sketch)) = self.agents.get_mut(events.agent) {
+            agent.events += count;
+            agent.denials += events.denials();
+            agent.asks += only(events.decision == "ask");
+            agent.failures += only(events.kind == "failure");
+            sketch.merge(durations);
+        }
+        if !self.events.contains_key(events.event) {
+            self.events
+                .insert(events.event.to_owned(), NameCount::default());
+        }
+        if let Some(name) = self.events.get_mut(events.event) {
+            name.count += count;
+            name.denials += events.denials();
+        }
+    }
+
+    pub(crate) fn add_time(&mut self, second: i64, events: &CountedEvents<'_>) {
+        let (count, denials) = self.seconds.entry(second).or_default();
+        *count += events.count;
+        *denials += events.denials();
+    }
+
+    pub(crate) fn add_hook(&mut self, agent: &str, run: &RunRow, sums: &HookSums) {
+        let key = [agent, &run.hook, &run.content].map(str::to_owned);
+        let (manifest, all) = self.hooks.entry(key).or_default();
+        manifest.clone_from(&run.manifest);
+        all.merge(sums);
+    }
+
+    /// Of the events that were added one by one.
     pub(crate) fn into_stats(self, filter: &EventFilter, buckets: usize) -> Stats {
+        let sessions = saturating_i64(self.sessions.len());
+        let width = self
+            .range_us
+            .map(|(first, last)| bucket_seconds(filter, first, last, buckets));
+        self.finish(sessions, width)
+    }
+
+    /// `width`: of a bucket of the timeline, in seconds.
+    pub(crate) fn finish(self, sessions: i64, width: Option<i64>) -> Stats {
         let agents = self.agents.into_iter();
         let mut by_agent: Vec<_> = agents
             .map(|(agent, (stats, durations))| AgentStats {
                 agent,
-                duration_ms: latency(durations),
+                duration_ms: durations.latency(),
                 ..stats
             })
             .collect();
         by_agent.sort_by_key(|agent| Reverse(agent.events));
         let hooks = self.hooks.into_iter();
         let mut by_hook: Vec<_> = hooks
-            .map(|([agent, hook, manifest], (stats, durations))| HookStats {
+            .map(|([agent, hook, _], (manifest, sums))| HookStats {
                 agent,
                 hook,
                 manifest,
-                duration_ms: latency(durations),
-                ..stats
+                runs: sums.runs,
+                denials: sums.denials,
+                troubles: sums.troubles,
+                duration_ms: sums.sketch.latency(),
             })
             .collect();
         by_hook.sort_by(|one, other| other.duration_ms.p95.total_cmp(&one.duration_ms.p95));
@@ -82,53 +149,27 @@ impl StatsCounter {
             .collect();
         by_event.sort_by_key(|event| Reverse(event.count));
         by_event.truncate(MAX_NAMES);
-        Stats::from_parts(
-            by_agent,
-            by_hook,
-            by_event,
-            saturating_i64(self.sessions.len()),
-            timeline(&self.times, filter, buckets),
-        )
+        let over_time = width.map_or_else(Timeline::default, |width| {
+            timeline(&self.seconds, width.max(1))
+        });
+        Stats::from_parts(by_agent, by_hook, by_event, sessions, over_time)
     }
 }
 
-fn timeline(times: &[(i64, bool)], filter: &EventFilter, buckets: usize) -> Timeline {
-    let first = times.iter().map(|(time, _)| *time).min();
-    let last = times.iter().map(|(time, _)| *time).max();
-    let (Some(first), Some(last)) = (first, last) else {
-        return Timeline::default();
-    };
-    let seconds = bucket_seconds(filter, first, last, buckets);
-    let width_us = seconds.saturating_mul(1_000_000).max(1);
+fn timeline(times: &BTreeMap<i64, (i64, i64)>, seconds: i64) -> Timeline {
     let mut counts: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
-    for (time, is_denied) in times {
-        let (events, denials) = counts.entry(time / width_us).or_default();
-        *events += 1;
-        *denials += i64::from(*is_denied);
+    for (second, (more_events, more_denials)) in times {
+        let (events, denials) = counts.entry(second.div_euclid(seconds)).or_default();
+        *events += more_events;
+        *denials += more_denials;
     }
     let buckets = counts
         .into_iter()
         .map(|(bucket, (events, denials))| TimeBucket {
-            start: rfc3339_micros(bucket.saturating_mul(width_us)),
+            start: rfc3339_micros(bucket.saturating_mul(seconds).saturating_mul(1_000_000)),
             events,
             denials,
         })
         .collect();
     Timeline { seconds, buckets }
-}
-
-/// Nearest rank, as in the SQL statements.
-fn latency(mut durations: Vec<f64>) -> Latency {
-    durations.sort_by(f64::total_cmp);
-    let rank = |percent: usize| {
-        let rank = (durations.len() * percent).div_ceil(100);
-        let duration = durations.get(rank.saturating_sub(1));
-        duration.copied().unwrap_or_default()
-    };
-    Latency {
-        p50: rank(50),
-        p95: rank(95),
-        p99: rank(99),
-        max: rank(100),
-    }
 }

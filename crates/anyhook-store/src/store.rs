@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhook_model::Record;
+use serde::Serialize;
 
 use crate::error::{Result, StoreError};
 use crate::postgres::PostgresStore;
@@ -13,7 +14,7 @@ use crate::query::{
     Retention, SessionDetail, SessionSummary, Stats,
 };
 use crate::row::{EventRow, rfc3339_micros};
-use crate::sql::{ResultRow, SqlDialect, Statement, count_if, read_summary};
+use crate::sql::{ResultRow, SqlDialect, Statement, count_if};
 use crate::sqlite::SqliteStore;
 
 /// How far a journal file has been read; kept in the same transaction as its rows.
@@ -55,9 +56,6 @@ pub trait Store: Send + Sync {
     /// Calls `wake` after every commit of new events, until the guard is dropped.
     fn watch(&self, wake: WakeFn) -> Result<WatchGuard>;
 
-    /// Frees space after a deletion.
-    fn shrink(&self) -> Result<()>;
-
     /// Stores records that did not come from a local journal.
     fn ingest(&self, records: &[Record]) -> Result<IngestCounts> {
         let rows: Vec<_> = records.iter().filter_map(EventRow::from_record).collect();
@@ -74,32 +72,44 @@ pub trait Store: Send + Sync {
         Ok(u64::try_from(select_int(self, &statement)?).unwrap_or_default())
     }
 
-    fn events(&self, query: &PageQuery) -> Result<Page<EventSummary>> {
-        let from = " FROM anyhook_events e WHERE 1 = 1";
-        let mut statement = Statement::select_summary(self.dialect(), from);
+    /// One page of events with their records, newest first.
+    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>> {
+        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE 1 = 1";
+        let mut statement = Statement::new(self.dialect(), sql);
         statement.filter(&query.filter);
         if let Some(cursor) = query.cursor {
-            statement.push(" AND (e.time_us < ").int(cursor.time_us);
-            statement.push(" OR (e.time_us = ").int(cursor.time_us);
-            statement.push(" AND e.seq < ").int(cursor.seq).push("))");
+            // Compared as one value, which an index can find.
+            statement
+                .push(" AND (e.time_us, e.seq) < (")
+                .int(cursor.time_us);
+            statement.push(", ").int(cursor.seq).push(")");
         }
         statement.push(" ORDER BY e.time_us DESC, e.seq DESC LIMIT ");
         statement.size(query.size() + 1);
         let found = select_all(self, &statement, |row| {
-            let summary = read_summary(row)?;
-            let (time_us, seq) = (summary.time_us, summary.seq);
-            Ok((PageCursor { time_us, seq }, summary))
+            let row = read_row(row)?;
+            let (time_us, seq) = (row.summary.time_us, row.summary.seq);
+            Ok((PageCursor { time_us, seq }, row))
         })?;
         Ok(page(found, query.size()))
     }
 
+    /// One page of events, newest first.
+    fn events(&self, query: &PageQuery) -> Result<Page<EventSummary>> {
+        let page = self.rows(query)?;
+        Ok(Page {
+            items: page.items.into_iter().map(|row| row.summary).collect(),
+            next: page.next,
+        })
+    }
+
     /// Events that arrived after `seq`, oldest first: the live stream, and its resumption.
-    fn after(&self, seq: i64, filter: &EventFilter, limit: usize) -> Result<Vec<EventSummary>> {
-        let from = " FROM anyhook_events e WHERE e.seq > ";
-        let mut statement = Statement::select_summary(self.dialect(), from);
-        statement.int(seq).filter(filter);
+    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>> {
+        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE e.seq > ";
+        let mut statement = Statement::new(self.dialect(), sql);
+        statement.int(seq);
         statement.push(" ORDER BY e.seq LIMIT ").size(limit);
-        select_all(self, &statement, read_summary)
+        select_all(self, &statement, read_row)
     }
 
     /// The highest `seq` so far; 0 when empty.
@@ -109,17 +119,15 @@ pub trait Store: Send + Sync {
     }
 
     fn event(&self, id: &str) -> Result<Option<EventDetail>> {
-        let from = ", e.body FROM anyhook_events e WHERE e.id = ";
-        let mut statement = Statement::select_summary(self.dialect(), from);
+        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE e.id = ";
+        let mut statement = Statement::new(self.dialect(), sql);
         statement.text(id);
-        let found = select_all(self, &statement, |row| {
-            Ok(EventDetail {
-                summary: read_summary(row)?,
-                record: serde_json::from_str(&row.text()?)
-                    .map_err(|_| StoreError::Shape("a record as JSON"))?,
-            })
-        })?;
-        Ok(found.into_iter().next())
+        let found = select_all(self, &statement, read_row)?;
+        found
+            .into_iter()
+            .next()
+            .map(EventRow::into_detail)
+            .transpose()
     }
 
     fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>> {
@@ -138,9 +146,10 @@ pub trait Store: Send + Sync {
         statement.filter(&query.filter);
         statement.push(" GROUP BY e.agent, e.session_id");
         if let Some(PageCursor { time_us, seq }) = query.cursor {
-            statement.push(" HAVING (MAX(e.time_us) < ").int(time_us);
-            statement.push(" OR (MAX(e.time_us) = ").int(time_us);
-            statement.push(" AND MAX(e.seq) < ").int(seq).push("))");
+            statement
+                .push(" HAVING (MAX(e.time_us), MAX(e.seq)) < (")
+                .int(time_us);
+            statement.push(", ").int(seq).push(")");
         }
         statement.push(" ORDER BY MAX(e.time_us) DESC, MAX(e.seq) DESC LIMIT ");
         statement.size(query.size() + 1);
@@ -177,28 +186,90 @@ pub trait Store: Send + Sync {
     /// Deletes what the limits no longer keep; returns the number of deleted events.
     fn retain(&self, retention: &Retention) -> Result<u64> {
         let mut deleted = 0;
-        if let Some(age) = retention.max_age_s {
-            let age = i64::try_from(age).unwrap_or(i64::MAX);
-            let now_us = jiff::Timestamp::now().as_microsecond();
-            let sql = "DELETE FROM anyhook_events WHERE time_us < ";
-            let mut statement = Statement::new(self.dialect(), sql);
-            statement.int(now_us.saturating_sub(age.saturating_mul(1_000_000)));
-            deleted += self.execute(&statement)?;
+        loop {
+            match self.retain_step(retention)? {
+                0 => break,
+                more => deleted += more,
+            }
         }
-        if let Some(bytes) = retention.max_bytes {
-            let sql = "DELETE FROM anyhook_events WHERE seq IN (SELECT seq FROM (SELECT seq, \
-                 CAST(SUM(bytes) OVER (ORDER BY time_us DESC, seq DESC) AS BIGINT) AS weight \
-                 FROM anyhook_events) t WHERE weight > ";
-            let mut statement = Statement::new(self.dialect(), sql);
-            statement.int(i64::try_from(bytes).unwrap_or(i64::MAX));
-            statement.push(")");
-            deleted += self.execute(&statement)?;
-        }
-        if deleted > 0 {
-            self.shrink()?;
-        }
+        while self.maintain_step()? {}
         Ok(deleted)
     }
+
+    /// Deletes some of what the limits no longer keep, in a few milliseconds; 0 when
+    /// nothing is left to delete.
+    fn retain_step(&self, retention: &Retention) -> Result<u64>;
+
+    /// Does some of what keeps the store small; `true` if there is more to do.
+    fn maintain_step(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Moves some events from the layout of an older version; `None` when all are moved.
+    fn upgrade_step(&self) -> Result<Option<UpgradeProgress>> {
+        Ok(None)
+    }
+
+    /// How far the events of an older version are moved; `None` when all are.
+    fn upgrade_progress(&self) -> Result<Option<UpgradeProgress>> {
+        Ok(None)
+    }
+
+    /// Identifies this store among all that are exported to the same place.
+    fn store_id(&self) -> Result<String> {
+        const SOURCE: &str = "anyhook-store-id";
+        let mut select = Statement::new(
+            self.dialect(),
+            "SELECT file FROM anyhook_files WHERE source = ",
+        );
+        select.text(SOURCE).push(" ORDER BY pos LIMIT 1");
+        let found = select_all(self, &select, ResultRow::text)?;
+        if let Some(id) = found.into_iter().next() {
+            return Ok(id);
+        }
+        let made = new_store_id();
+        let mut insert = Statement::new(
+            self.dialect(),
+            "INSERT INTO anyhook_files (source, file, pos) SELECT ",
+        );
+        insert.text(SOURCE).push(", ").text(&made).push(", 0");
+        insert
+            .push(" WHERE NOT EXISTS (SELECT 1 FROM anyhook_files WHERE source = ")
+            .text(SOURCE)
+            .push(")");
+        self.execute(&insert)?;
+        let found = select_all(self, &select, ResultRow::text)?;
+        Ok(found.into_iter().next().unwrap_or(made))
+    }
+
+    /// About what the events take, for retention by size.
+    fn stored_bytes(&self) -> Result<u64> {
+        let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM anyhook_events";
+        let bytes = select_int(self, &Statement::new(self.dialect(), sql))?;
+        Ok(u64::try_from(bytes).unwrap_or_default())
+    }
+}
+
+/// Events of an older version's layout, in numbers of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UpgradeProgress {
+    pub done: u64,
+    pub left: u64,
+}
+
+fn new_store_id() -> String {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    // Seeded by the system, differently in every process.
+    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    format!("{:016x}", hasher.finish())
+}
+
+/// The most names that a list of counts has.
+pub(crate) const MAX_NAMES: usize = 100;
+
+/// Reads `seq`, `time_us` and `body`.
+fn read_row(row: &mut ResultRow) -> Result<EventRow> {
+    EventRow::from_stored(row.int()?, row.int()?, &row.text()?)
 }
 
 pub(crate) fn select_all<S: Store + ?Sized, T>(
@@ -262,7 +333,7 @@ fn read_session(row: &mut ResultRow) -> Result<(PageCursor, SessionSummary)> {
 }
 
 /// `found` has one item more than a page if there is another page.
-fn page<T>(mut found: Vec<(PageCursor, T)>, size: usize) -> Page<T> {
+pub(crate) fn page<T>(mut found: Vec<(PageCursor, T)>, size: usize) -> Page<T> {
     let has_more = found.len() > size;
     found.truncate(size);
     let last = found.last().filter(|_| has_more);

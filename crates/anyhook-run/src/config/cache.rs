@@ -25,7 +25,8 @@ const MIN_FILE_AGE: Duration = Duration::from_millis(2500);
 /// change counts at most this much later than without the cache.
 const VALIDATION_LIFETIME: Duration = Duration::from_millis(1);
 
-const MAX_ENTRIES: usize = 256;
+/// Folders that one daemon answers for without reading their files again.
+const MAX_ENTRIES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub struct ConfigCache(Mutex<HashMap<EventFolders, CacheEntry>>);
@@ -88,8 +89,8 @@ impl ConfigCache {
             return;
         }
         let mut entries = lock(&self.0);
-        if entries.len() >= MAX_ENTRIES {
-            entries.clear();
+        if entries.len() >= MAX_ENTRIES && !entries.contains_key(&folders) {
+            remove_oldest(&mut entries);
         }
         let entry = CacheEntry {
             config: config.clone(),
@@ -98,6 +99,16 @@ impl ConfigCache {
         };
         entries.insert(folders, entry);
     }
+}
+
+/// Removes the entries that were not used for longest: an eighth of all, so that folders
+/// beyond the limit cost a look at all entries only now and then.
+fn remove_oldest(entries: &mut HashMap<EventFolders, CacheEntry>) {
+    let mut times: Vec<Instant> = entries.values().map(|entry| entry.validated).collect();
+    let at = times.len() / 8;
+    let (_, oldest, _) = times.select_nth_unstable(at);
+    let oldest = *oldest;
+    entries.retain(|_, entry| entry.validated > oldest);
 }
 
 fn has_link(folder: &Path) -> bool {

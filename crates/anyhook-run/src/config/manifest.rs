@@ -12,6 +12,7 @@ use anyhook_model::{
     Scope, explain, interpreter, matches, snippet,
 };
 use anyhook_util::fs::read_bytes;
+use anyhook_util::hash::sha256;
 use anyhook_util::shell;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ use crate::run::exec::command_files::CommandFiles;
 
 /// Of a larger script nothing is inferred.
 const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Enough to tell the hooks of one record apart.
+const CONTENT_HASH_DIGITS: usize = 16;
 
 /// A hook of one event, with what is needed to run it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,10 +58,20 @@ impl SelectedHook<'_> {
         HookRun {
             hook: self.label.clone(),
             manifest: self.manifest.to_string_lossy().into_owned(),
+            content: self.content_hash(),
             outcome,
             message,
             ..HookRun::default()
         }
+    }
+
+    /// The same for every copy of this hook: statistics count it once, whoever's home its
+    /// manifest is in.
+    fn content_hash(&self) -> Option<String> {
+        let text = serde_json::to_vec(&self.hook).ok()?;
+        let mut hash = sha256(&text);
+        hash.truncate(CONTENT_HASH_DIGITS);
+        Some(hash)
     }
 }
 

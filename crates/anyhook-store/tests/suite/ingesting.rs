@@ -205,10 +205,10 @@ pub(crate) fn seq_is_visible_in_order(opener: Opener) {
                 "{} seen",
                 seen.len()
             );
-            for event in reader.after(last, &EventFilter::default(), 7).unwrap() {
-                assert!(event.seq > last);
-                last = event.seq;
-                seen.push(event.id);
+            for row in reader.after(last, 7).unwrap() {
+                assert!(row.summary.seq > last);
+                last = row.summary.seq;
+                seen.push(row.summary.id);
             }
         }
     });
@@ -286,9 +286,8 @@ pub(crate) fn retention_by_age_and_size(opener: Opener) {
     records.push(fresh);
     store.ingest(&records).unwrap();
     assert_eq!(store.retain(&Retention::default()).unwrap(), 0);
-    let size = EventRow::from_record(&records[10]).unwrap().bytes();
     let bytes = Retention {
-        max_bytes: Some(u64::try_from(size).unwrap() * 11),
+        max_bytes: Some(store.stored_bytes().unwrap() / 5),
         ..Retention::default()
     };
     let gone = store.retain(&bytes).unwrap();

@@ -5,6 +5,7 @@
 mod fixtures;
 mod ingesting;
 mod reading;
+mod sums;
 
 use std::sync::Arc;
 
@@ -50,4 +51,6 @@ suite!(
     ingesting::seq_is_visible_in_order,
     ingesting::hostile_text_is_stored,
     ingesting::openhook_envelopes,
+    sums::sums_equal_a_recount,
+    sums::hooks_are_counted_by_name_and_content,
 );

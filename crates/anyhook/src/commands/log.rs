@@ -41,6 +41,9 @@ pub(crate) fn run(args: &LogArgs, terminal: &Terminal) -> anyhow::Result<Command
         }
         return Ok(CommandStatus::Success);
     }
+    if let Some(lacking) = log.incomplete() {
+        terminal.note(&lacking);
+    }
     let filter = args.filter.to_filter();
     if args.json {
         for event in log.details(&filter, args.limit)? {

@@ -91,6 +91,9 @@ pub(crate) fn run(args: &ReplayArgs, terminal: &Terminal) -> anyhow::Result<Comm
     let project = project.transpose()?;
     let engine = Engine::from_env();
     let log = EventLog::open(args.filter.store.as_deref())?;
+    if let Some(lacking) = log.incomplete() {
+        terminal.note(&lacking);
+    }
     let mut count: usize = 0;
     let mut changed = Vec::new();
     // In the order in which they happened.

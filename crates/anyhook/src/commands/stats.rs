@@ -30,6 +30,9 @@ pub(crate) struct StatsArgs {
 
 pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let log = EventLog::open(args.filter.store.as_deref())?;
+    if let Some(lacking) = log.incomplete() {
+        terminal.note(&lacking);
+    }
     let stats = log.stats(&args.filter.to_filter(), BUCKET_COUNT)?;
     if args.json {
         return terminal.json(&stats);

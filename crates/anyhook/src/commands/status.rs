@@ -1,10 +1,18 @@
 //! `anyhook status`: where anyhook is installed, and when each agent last called it.
 
+use std::fmt;
+use std::path::Path;
+
 use anyhook_codex::map::SOURCE;
 use anyhook_codex::state::RunningBridge;
+use anyhook_daemon::source_file;
 use anyhook_install::status::{AgentStatus, agent_statuses};
+use anyhook_run::record::journal::Journal;
+use anyhook_store::UpgradeProgress;
+use anyhook_store::journal::JournalImporter;
 use serde_json::Value;
 
+use super::log::event_log;
 use super::{agents, install};
 use crate::cli::CommandStatus;
 use crate::render::Terminal;
@@ -57,6 +65,9 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
             ));
         }
     }
+    if let Some(lag) = StoreLag::measure(&world.dirs.state) {
+        terminal.note(&lag.to_string());
+    }
     if !app_servers.is_empty() {
         terminal.line("");
         let rows = app_servers.iter().map(|bridge| {
@@ -71,6 +82,40 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
         table::print_unwrapped(terminal, ["app server", "is", "pid", "since"], rows);
     }
     Ok(CommandStatus::Success)
+}
+
+/// What this machine's store lacks.
+struct StoreLag {
+    behind_bytes: u64,
+    upgrade: Option<UpgradeProgress>,
+}
+
+impl StoreLag {
+    /// `None` if there is no store, or it lacks next to nothing, or it cannot be asked.
+    fn measure(state: &Path) -> Option<Self> {
+        const WORTH_A_WORD_BYTES: u64 = 16 << 20;
+        let address = event_log::own_store(state)?;
+        let store = anyhook_store::open(&address).ok()?;
+        let source = source_file(&state.join(event_log::JOURNAL_ID_FILE)).ok()?;
+        let importer = JournalImporter::new(Journal::new(state).folder(), source);
+        let lag = Self {
+            behind_bytes: importer.unread_bytes(&*store).ok()?,
+            upgrade: store.upgrade_progress().ok()?,
+        };
+        (lag.behind_bytes >= WORTH_A_WORD_BYTES || lag.upgrade.is_some()).then_some(lag)
+    }
+}
+
+impl fmt::Display for StoreLag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = self.behind_bytes / 1_000_000;
+        write!(f, "The store is {megabytes} MB behind the journal")?;
+        if let Some(UpgradeProgress { done, left }) = self.upgrade {
+            let percent = done * 100 / (done + left).max(1);
+            write!(f, " and {percent} % moved to the layout of this version")?;
+        }
+        write!(f, "; a running `anyhook serve` catches up.")
+    }
 }
 
 /// The agents, with the app servers that `anyhook codex` is connected to.

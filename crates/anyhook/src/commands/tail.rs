@@ -62,9 +62,11 @@ fn tail_store(args: &TailArgs, address: &str, terminal: &Terminal) -> anyhow::Re
     events.reverse();
     print_and_follow(args, terminal, events, || {
         let mut events = Vec::new();
-        for summary in store.after(last, &filter, MAX_PAGE_SIZE)? {
-            last = summary.seq;
-            events.extend(store.event(&summary.id)?);
+        for row in store.after(last, MAX_PAGE_SIZE)? {
+            last = row.summary.seq;
+            if filter.matches(&row) {
+                events.push(row.into_detail()?);
+            }
         }
         Ok(events)
     })

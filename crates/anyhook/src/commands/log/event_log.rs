@@ -1,7 +1,10 @@
 //! The recorded events: in a store if there is one, else in the journal.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhook_daemon::source_file;
 use anyhook_run::Engine;
@@ -16,12 +19,22 @@ use anyhow::{Context, bail};
 pub(crate) const JOURNAL_ID_FILE: &str = "journal-id";
 const STORE_FILE: &str = "store.db";
 
+/// How long a command works on what the store lacks before it answers.
+const MAX_CATCH_UP: Duration = Duration::from_secs(5);
+
 /// Pages of a store that are searched for an id suffix.
 const MAX_SUFFIX_SEARCH_PAGES: usize = 20;
 
 pub(crate) enum EventLog {
     Journal(PathBuf),
     Store(Arc<dyn Store>),
+    /// A store that lacks a large part of the journal, or is being upgraded.
+    CatchingUp {
+        store: Arc<dyn Store>,
+        journal: PathBuf,
+        left_bytes: u64,
+        left_events: u64,
+    },
 }
 
 impl EventLog {
@@ -40,8 +53,69 @@ impl EventLog {
         let store = anyhook_store::open(&own.to_string_lossy())?;
         // A running daemon does the same; events that it already copied are skipped.
         let source = source_file(&state.join(JOURNAL_ID_FILE))?;
-        JournalImporter::new(journal, source).import_all(&*store)?;
-        Ok(Self::Store(store))
+        let mut importer = JournalImporter::new(journal, source);
+        let begun = Instant::now();
+        let mut left = 1;
+        while left > 0 && begun.elapsed() < MAX_CATCH_UP {
+            left = importer.import_batches(&*store, 1)?.1;
+        }
+        while begun.elapsed() < MAX_CATCH_UP && store.upgrade_step()?.is_some() {}
+        let left_events = store
+            .upgrade_progress()?
+            .map_or(0, |progress| progress.left);
+        Ok(if left > 0 || left_events > 0 {
+            Self::CatchingUp {
+                store,
+                journal: importer.dir().to_owned(),
+                left_bytes: left,
+                left_events,
+            }
+        } else {
+            Self::Store(store)
+        })
+    }
+
+    /// What the answers lack, if they lack something.
+    pub(crate) fn incomplete(&self) -> Option<String> {
+        let Self::CatchingUp {
+            left_bytes,
+            left_events,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let mut lacks = Vec::new();
+        if *left_bytes > 0 {
+            lacks.push(format!("{} MB of the journal", left_bytes / 1_000_000 + 1));
+        }
+        if *left_events > 0 {
+            lacks.push(format!("{left_events} events of an older version"));
+        }
+        Some(format!(
+            "The store does not have {} yet; `anyhook serve` adds it in the background, and so does every run of this command.",
+            lacks.join(" and ")
+        ))
+    }
+
+    /// The newest events with their records, newest first.
+    fn newest_rows(&self, filter: &EventFilter, limit: usize) -> anyhow::Result<Vec<EventRow>> {
+        match self {
+            Self::Journal(dir) => Ok(scan::newest(dir, filter, limit)?),
+            Self::Store(store) => newest_in_store(&**store, filter, limit),
+            Self::CatchingUp { store, journal, .. } => {
+                // The journal has what the store lacks, and its newest part is at hand.
+                let mut rows = newest_in_store(&**store, filter, limit)?;
+                let known: HashSet<String> =
+                    rows.iter().map(|row| row.summary.id.clone()).collect();
+                let mut newer = scan::newest(journal, filter, limit)?;
+                newer.retain(|row| !known.contains(&row.summary.id));
+                rows.extend(newer);
+                rows.sort_by_key(|row| Reverse(row.summary.time_us));
+                rows.truncate(limit);
+                Ok(rows)
+            }
+        }
     }
 
     /// The newest events, newest first.
@@ -50,13 +124,8 @@ impl EventLog {
         filter: &EventFilter,
         limit: usize,
     ) -> anyhow::Result<Vec<EventSummary>> {
-        match self {
-            Self::Journal(dir) => {
-                let rows = scan::newest(dir, filter, limit)?;
-                Ok(rows.into_iter().map(|row| row.summary).collect())
-            }
-            Self::Store(store) => newest_in_store(&**store, filter, limit),
-        }
+        let rows = self.newest_rows(filter, limit)?;
+        Ok(rows.into_iter().map(|row| row.summary).collect())
     }
 
     /// The newest events with their records, newest first.
@@ -65,19 +134,8 @@ impl EventLog {
         filter: &EventFilter,
         limit: usize,
     ) -> anyhow::Result<Vec<EventDetail>> {
-        match self {
-            Self::Journal(dir) => scan::newest(dir, filter, limit)?
-                .iter()
-                .map(to_detail)
-                .collect(),
-            Self::Store(store) => {
-                let mut found = Vec::new();
-                for summary in self.newest(filter, limit)? {
-                    found.extend(store.event(&summary.id)?);
-                }
-                Ok(found)
-            }
-        }
+        let rows = self.newest_rows(filter, limit)?.into_iter();
+        Ok(rows.map(EventRow::into_detail).collect::<Result<_, _>>()?)
     }
 
     /// One event by id or id suffix.
@@ -90,14 +148,15 @@ impl EventLog {
                 }
                 found.len() < 2
             })?,
-            Self::Store(store) => {
+            Self::Store(store) | Self::CatchingUp { store, .. } => {
                 if let Some(event) = store.event(id)? {
                     return Ok(event);
                 }
                 let limit = MAX_SUFFIX_SEARCH_PAGES * MAX_PAGE_SIZE;
-                let events = newest_in_store(&**store, &EventFilter::default(), limit)?;
-                for summary in events.iter().filter(|event| event.id.ends_with(id)) {
-                    found.extend(store.event(&summary.id)?.map(Ok));
+                let events = self.newest_rows(&EventFilter::default(), limit)?;
+                let ends = |row: &EventRow| row.summary.id.ends_with(id);
+                for row in events.into_iter().filter(ends) {
+                    found.push(Ok(row.into_detail()?));
                 }
             }
         }
@@ -111,7 +170,7 @@ impl EventLog {
     pub(crate) fn stats(&self, filter: &EventFilter, buckets: usize) -> anyhow::Result<Stats> {
         Ok(match self {
             Self::Journal(dir) => scan::stats(dir, filter, buckets)?,
-            Self::Store(store) => store.stats(filter, buckets)?,
+            Self::Store(store) | Self::CatchingUp { store, .. } => store.stats(filter, buckets)?,
         })
     }
 }
@@ -120,7 +179,7 @@ fn newest_in_store(
     store: &dyn Store,
     filter: &EventFilter,
     limit: usize,
-) -> anyhow::Result<Vec<EventSummary>> {
+) -> anyhow::Result<Vec<EventRow>> {
     let mut query = PageQuery {
         filter: filter.clone(),
         ..PageQuery::default()
@@ -128,7 +187,7 @@ fn newest_in_store(
     let mut events = Vec::new();
     while events.len() < limit {
         query.limit = MAX_PAGE_SIZE.min(limit - events.len());
-        let page = store.events(&query)?;
+        let page = store.rows(&query)?;
         events.extend(page.items);
         match page.next {
             Some(next) => query.cursor = Some(next.parse()?),
@@ -153,6 +212,12 @@ pub(crate) fn named_store(option: Option<&str>) -> Option<String> {
         .map(str::to_owned)
         .or_else(variable)
         .filter(|address| !address.is_empty())
+}
+
+/// This machine's store, if a daemon has created one.
+pub(crate) fn own_store(state: &Path) -> Option<String> {
+    let path = state.join(STORE_FILE);
+    path.exists().then(|| path.to_string_lossy().into_owned())
 }
 
 pub(crate) fn store_address(option: Option<&str>, state: &Path) -> String {

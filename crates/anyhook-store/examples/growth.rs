@@ -1,0 +1,652 @@
+//! Fills a store with made-up events and measures how its queries grow with them.
+//!
+//! `cargo xtask bench store [--events N] [--store ADDRESS]` runs it. Every figure is a ratio
+//! within one run: to the same query at a tenth of the events (or 100,000), to fetching one
+//! event by its id, and to plain SQL over the same rows.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a benchmark reports to the person who runs it, and ends when it fails"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhook_model::{Decision, HookEvent, HookResponse, HookRun, Record, RunOutcome};
+use anyhook_store::{EventFilter, EventRow, PageQuery, Store, open, rfc3339_micros};
+use serde_json::{Map, json};
+
+const BATCH_EVENTS: u64 = 1000;
+const SESSION_EVENTS: u64 = 140;
+const DAYS: u64 = 90;
+const BEGIN_US: u64 = 1_767_225_600_000_000;
+/// Of each query, the best of these counts.
+const RUNS: usize = 5;
+
+struct Options {
+    events: u64,
+    store: String,
+}
+
+fn main() {
+    let options = options();
+    let store = open(&options.store).unwrap();
+    let steps = checkpoints(options.events);
+    let mut curves: Vec<(String, Vec<f64>)> = Vec::new();
+    let mut stored = 0;
+    let mut spent = Duration::ZERO;
+    for step in &steps {
+        spent += fill(&*store, stored, *step, options.events);
+        stored = *step;
+        println!(
+            "{stored} events: {:.0} s, {:.0} µs an event, {} bytes an event",
+            spent.as_secs_f64(),
+            spent.as_secs_f64() * 1e6 / stored as f64,
+            file_bytes(&options.store) / stored
+        );
+        for (name, took) in measure(&store, stored, options.events) {
+            match curves.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, curve)) => curve.push(took),
+                None => curves.push((name, vec![took])),
+            }
+        }
+    }
+    report(&steps, &curves);
+    if !options.store.starts_with("postgres") {
+        sqlite_baselines(&options.store, &curves);
+        raw_inserts(options.events.min(20_000));
+    }
+}
+
+fn options() -> Options {
+    let mut arguments = std::env::args().skip(1);
+    let mut options = Options {
+        events: 1_000_000,
+        store: String::new(),
+    };
+    while let Some(argument) = arguments.next() {
+        let value = arguments.next().unwrap_or_default();
+        match argument.as_str() {
+            "--events" => options.events = value.replace('_', "").parse().unwrap(),
+            "--store" => options.store = value,
+            other => panic!("unknown option `{other}`"),
+        }
+    }
+    assert!(!options.store.is_empty(), "--store is missing");
+    options
+}
+
+/// A tenth of all, and all; 100,000 if that is less than a tenth.
+fn checkpoints(events: u64) -> Vec<u64> {
+    let mut steps = vec![100_000, events / 10, events];
+    steps.retain(|step| (10_000..=events).contains(step));
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+fn fill(store: &dyn Store, from: u64, until: u64, all: u64) -> Duration {
+    let mut spent = Duration::ZERO;
+    for batch in (from..until).step_by(BATCH_EVENTS as usize) {
+        let rows: Vec<EventRow> = (batch..(batch + BATCH_EVENTS).min(until))
+            .map(|n| EventRow::from_record(&record(n, all)).unwrap())
+            .collect();
+        let begun = Instant::now();
+        let done = store.insert(&rows, None).unwrap();
+        assert_eq!(done.new, rows.len() as u64);
+        while store.maintain_step().unwrap() {}
+        spent += begun.elapsed();
+    }
+    spent
+}
+
+/// Numbers that look random and are the same in every run.
+fn mixed(n: u64, salt: u64) -> u64 {
+    let mut x = n.wrapping_add(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn hex(n: u64, salt: u64) -> String {
+    format!("{:016x}", mixed(n, salt))
+}
+
+fn uuid(n: u64, salt: u64) -> String {
+    let (a, b) = (hex(n, salt), hex(n, salt + 1));
+    format!(
+        "{}-{}-4{}-8{}-{}{}",
+        &a[..8],
+        &a[8..12],
+        &a[13..16],
+        &b[1..4],
+        &b[4..],
+        &a[12..16]
+    )
+    .chars()
+    .take(36)
+    .collect()
+}
+
+fn time_us(n: u64, all: u64) -> u64 {
+    BEGIN_US + (u128::from(n) * u128::from(DAYS * 86_400_000_000) / u128::from(all)) as u64
+}
+
+fn duration(n: u64, salt: u64) -> f64 {
+    let unit = (mixed(n, salt) >> 11) as f64 / (1_u64 << 53) as f64;
+    0.3 * (unit * 6.0).exp()
+}
+
+fn record(n: u64, all: u64) -> Record {
+    const AGENTS: [&str; 7] = [
+        "claude-code",
+        "claude-code",
+        "claude-code",
+        "codex",
+        "cursor",
+        "gemini-cli",
+        "kiro",
+    ];
+    const TOOLS: [&str; 6] = [
+        "shell",
+        "file_read",
+        "file_edit",
+        "file_write",
+        "search",
+        "web_fetch",
+    ];
+    const WORDS: [&str; 24] = [
+        "cargo",
+        "test",
+        "--workspace",
+        "git",
+        "status",
+        "src/main.rs",
+        "npm",
+        "run",
+        "build",
+        "grep",
+        "-rn",
+        "TODO",
+        "python3",
+        "manage.py",
+        "migrate",
+        "docker",
+        "compose",
+        "up",
+        "kubectl",
+        "get",
+        "pods",
+        "ls",
+        "-la",
+        "make",
+    ];
+    let session = n / SESSION_EVENTS;
+    let agent = AGENTS[(mixed(session, 1) % 7) as usize];
+    let project = mixed(session, 2) % 12;
+    let tool = TOOLS[(mixed(n, 3) % 6) as usize];
+    let words = |salt: u64, count: u64| -> String {
+        let word = |at| WORDS[(mixed(n, salt + at) % 24) as usize];
+        (0..count).map(word).collect::<Vec<_>>().join(" ")
+    };
+    let path = format!(
+        "/home/dev/work/project-{project}/src/module_{}/file_{}.rs",
+        mixed(n, 40) % 40,
+        mixed(n, 41) % 400
+    );
+    let input = match tool {
+        "shell" => json!({"command": words(50, 8), "description": words(70, 4)}),
+        "file_read" | "search" => json!({"path": path, "pattern": words(80, 2)}),
+        _ => json!({"path": path, "content": words(90, 60)}),
+    };
+    let is_before = n.is_multiple_of(2);
+    let mut data = Map::new();
+    data.insert("tool_name".to_owned(), tool.into());
+    data.insert(
+        "tool_call_id".to_owned(),
+        format!("toolu_{}", hex(n / 2, 4)).into(),
+    );
+    data.insert("tool_input".to_owned(), input);
+    if !is_before {
+        data.insert(
+            "tool_output".to_owned(),
+            json!({"text": words(160, 50), "exit_code": mixed(n, 5) % 3}),
+        );
+    }
+    let native = json!({
+        "transcript_path": format!("/home/dev/.claude/projects/-home-dev-work-project-{project}/{}.jsonl", uuid(session, 8)),
+        "permission_mode": "default",
+        "hook_event_name": if is_before { "PreToolUse" } else { "PostToolUse" },
+    });
+    let mut metadata = Map::new();
+    metadata.insert("native".to_owned(), native);
+    let decision = match mixed(n, 6) % 220 {
+        0 | 1 => Some(Decision::Deny),
+        2 => Some(Decision::Ask),
+        3..=40 => Some(Decision::Allow),
+        _ => None,
+    };
+    let runs = 1 + u64::from(mixed(n, 7).is_multiple_of(4));
+    let hooks = (0..runs).map(|hook| HookRun {
+        hook: format!("guard-{}", (mixed(n, 9) + hook) % 5),
+        manifest: "/home/dev/.config/anyhook/hooks.yaml".to_owned(),
+        content: Some(format!("{:016x}", (mixed(n, 9) + hook) % 5)),
+        outcome: match decision {
+            Some(Decision::Deny) => RunOutcome::Deny,
+            _ => RunOutcome::Allow,
+        },
+        exit: Some(0),
+        duration_ms: duration(n, 10 + hook),
+        ..HookRun::default()
+    });
+    let time = rfc3339_micros(time_us(n, all).cast_signed());
+    Record {
+        v: 1,
+        id: uuid(n, 20),
+        time: time.clone(),
+        agent: agent.to_owned(),
+        event: HookEvent {
+            event: if is_before {
+                "before_tool_execute"
+            } else {
+                "after_tool_execute"
+            }
+            .to_owned(),
+            source: agent.to_owned(),
+            native_event: if is_before {
+                "PreToolUse"
+            } else {
+                "PostToolUse"
+            }
+            .to_owned(),
+            session_id: Some(uuid(session, 30)),
+            timestamp: Some(time),
+            cwd: Some(format!("/home/dev/work/project-{project}")),
+            machine_id: Some("laptop".to_owned()),
+            project_id: Some(format!("project-{project}")),
+            metadata,
+            data,
+            ..HookEvent::default()
+        },
+        decision,
+        response: match decision {
+            Some(Decision::Deny) => HookResponse::deny("not in this project"),
+            _ => HookResponse::default(),
+        },
+        hooks: hooks.collect(),
+        duration_ms: duration(n, 12),
+        ..Record::default()
+    }
+}
+
+type Query<'a> = (&'static str, Box<dyn Fn() + 'a>);
+
+/// The best of several runs of each query, in milliseconds.
+fn measure(store: &Arc<dyn Store>, stored: u64, all: u64) -> Vec<(String, f64)> {
+    let text = |text: &str| Some(text.to_owned());
+    let none = EventFilter::default;
+    let page = |filter: EventFilter| PageQuery {
+        filter,
+        ..PageQuery::default()
+    };
+    let events = |filter: EventFilter| {
+        let query = page(filter);
+        move || drop(store.events(&query).unwrap())
+    };
+    let deep = |part: u64| {
+        let cursor = format!("{}.{}", time_us(stored / 100 * part, all), i64::MAX);
+        let query = PageQuery {
+            cursor: Some(cursor.parse().unwrap()),
+            ..PageQuery::default()
+        };
+        move || drop(store.events(&query).unwrap())
+    };
+    let stats = |filter: EventFilter| move || drop(store.stats(&filter, 48).unwrap());
+    let sessions = |filter: EventFilter| {
+        let query = PageQuery {
+            filter,
+            limit: 50,
+            ..PageQuery::default()
+        };
+        move || drop(store.sessions(&query).unwrap())
+    };
+    let ago = |days: u64| {
+        Some(
+            time_us(stored, all)
+                .saturating_sub(days * 86_400_000_000)
+                .cast_signed(),
+        )
+    };
+    let one = uuid(stored / 2, 20);
+    let session = uuid(stored / 2 / SESSION_EVENTS, 30);
+    let queries: Vec<Query<'_>> = vec![
+        (
+            "one event by id",
+            Box::new(move || assert!(store.event(&one).unwrap().is_some())),
+        ),
+        ("newest page", Box::new(events(none()))),
+        ("page at half depth", Box::new(deep(50))),
+        ("page at 99 % depth", Box::new(deep(1))),
+        (
+            "agent",
+            Box::new(events(EventFilter {
+                agent: text("kiro"),
+                ..none()
+            })),
+        ),
+        (
+            "agent, none such",
+            Box::new(events(EventFilter {
+                agent: text("nobody"),
+                ..none()
+            })),
+        ),
+        (
+            "tool",
+            Box::new(events(EventFilter {
+                tool: text("search"),
+                ..none()
+            })),
+        ),
+        (
+            "tool, none such",
+            Box::new(events(EventFilter {
+                tool: text("nothing"),
+                ..none()
+            })),
+        ),
+        (
+            "event",
+            Box::new(events(EventFilter {
+                event: text("AFTER_TOOL"),
+                ..none()
+            })),
+        ),
+        (
+            "machine, none such",
+            Box::new(events(EventFilter {
+                machine: text("nowhere"),
+                ..none()
+            })),
+        ),
+        (
+            "project",
+            Box::new(events(EventFilter {
+                project_id: text("project-3"),
+                ..none()
+            })),
+        ),
+        (
+            "decision deny",
+            Box::new(events(EventFilter {
+                decision: text("deny"),
+                ..none()
+            })),
+        ),
+        (
+            "agent, tool, decision",
+            Box::new(events(EventFilter {
+                agent: text("kiro"),
+                tool: text("search"),
+                decision: text("deny"),
+                ..none()
+            })),
+        ),
+        (
+            "since 7 days",
+            Box::new(events(EventFilter {
+                since_us: ago(7),
+                ..none()
+            })),
+        ),
+        (
+            "text, common",
+            Box::new(events(EventFilter {
+                text: text("cargo"),
+                ..none()
+            })),
+        ),
+        (
+            "text, rare",
+            Box::new(events(EventFilter {
+                text: text(&hex(stored / 4, 4)),
+                ..none()
+            })),
+        ),
+        (
+            "text, absent",
+            Box::new(events(EventFilter {
+                text: text("xyzzy-plugh"),
+                ..none()
+            })),
+        ),
+        ("sessions", Box::new(sessions(none()))),
+        (
+            "sessions of an agent",
+            Box::new(sessions(EventFilter {
+                agent: text("codex"),
+                ..none()
+            })),
+        ),
+        (
+            "sessions since 7 days",
+            Box::new(sessions(EventFilter {
+                since_us: ago(7),
+                ..none()
+            })),
+        ),
+        (
+            "sessions with a denial",
+            Box::new(sessions(EventFilter {
+                decision: text("deny"),
+                ..none()
+            })),
+        ),
+        (
+            "one session",
+            Box::new(move || assert!(store.session(&session, None).unwrap().is_some())),
+        ),
+        ("stats of all", Box::new(stats(none()))),
+        (
+            "stats of an agent",
+            Box::new(stats(EventFilter {
+                agent: text("codex"),
+                ..none()
+            })),
+        ),
+        (
+            "stats since 7 days",
+            Box::new(stats(EventFilter {
+                since_us: ago(7),
+                ..none()
+            })),
+        ),
+        (
+            "stats since 1 day",
+            Box::new(stats(EventFilter {
+                since_us: ago(1),
+                ..none()
+            })),
+        ),
+        (
+            "stream",
+            Box::new(move || drop(store.after(stored.cast_signed() - 100, 200).unwrap())),
+        ),
+        (
+            "1000 records (replay)",
+            Box::new(move || {
+                let query = PageQuery {
+                    filter: EventFilter {
+                        since_us: ago(7),
+                        ..none()
+                    },
+                    limit: 1000,
+                    ..PageQuery::default()
+                };
+                drop(store.rows(&query).unwrap());
+            }),
+        ),
+    ];
+    queries
+        .into_iter()
+        .map(|(name, query)| (name.to_owned(), best(query)))
+        .collect()
+}
+
+fn best(query: impl Fn()) -> f64 {
+    (0..RUNS)
+        .map(|_| {
+            let begun = Instant::now();
+            query();
+            begun.elapsed().as_secs_f64() * 1e3
+        })
+        .fold(f64::MAX, f64::min)
+}
+
+fn report(steps: &[u64], curves: &[(String, Vec<f64>)]) {
+    let one = curves
+        .first()
+        .and_then(|(_, curve)| curve.last())
+        .copied()
+        .unwrap_or(1.0);
+    print!("\n{:<26}", "ms");
+    for step in steps {
+        print!("{step:>12}");
+    }
+    println!("{:>10}{:>12}", "growth", "x one event");
+    for (name, curve) in curves {
+        print!("{name:<26}");
+        for took in curve {
+            print!("{took:>12.3}");
+        }
+        let last = curve.last().copied().unwrap_or_default();
+        let before = curve.iter().rev().nth(1).copied().unwrap_or(last);
+        println!("{:>10.2}{:>12.1}", last / before, last / one);
+    }
+}
+
+fn file_bytes(store: &str) -> u64 {
+    ["", "-wal"]
+        .iter()
+        .filter_map(|end| std::fs::metadata(format!("{store}{end}")).ok())
+        .map(|data| data.len())
+        .sum()
+}
+
+/// The same questions in plain SQL over all rows, and what the search index takes.
+fn sqlite_baselines(path: &str, curves: &[(String, Vec<f64>)]) {
+    let raw = rusqlite::Connection::open(path).unwrap();
+    let run = |sql: &str| {
+        let begun = Instant::now();
+        let mut statement = raw.prepare(sql).unwrap();
+        let mut rows = statement.query([]).unwrap();
+        while rows.next().unwrap().is_some() {}
+        begun.elapsed().as_secs_f64() * 1e3
+    };
+    println!("\n{:<26}{:>12}{:>12}", "plain SQL", "ms", "ratio");
+    for (name, sql) in [
+        (
+            "stats of all",
+            "SELECT facet, COUNT(*), MAX(duration_ms), AVG(duration_ms) FROM anyhook_events GROUP BY facet",
+        ),
+        (
+            "sessions",
+            "SELECT session, MIN(time_us), MAX(time_us), COUNT(*) FROM anyhook_events GROUP BY session ORDER BY 3 DESC LIMIT 50",
+        ),
+        (
+            "tool, none such",
+            "SELECT seq FROM anyhook_events NOT INDEXED WHERE facet = -1 ORDER BY time_us DESC LIMIT 100",
+        ),
+    ] {
+        let plain = run(sql);
+        let ours = curves.iter().find(|(known, _)| known == name);
+        let ours = ours
+            .and_then(|(_, curve)| curve.last())
+            .copied()
+            .unwrap_or_default();
+        println!("{name:<26}{plain:>12.1}{:>12.1}", plain / ours);
+    }
+    let sum = |condition: &str| -> f64 {
+        let sql = format!(
+            "SELECT COALESCE(SUM(pgsize), 0) FROM dbstat WHERE aggregate = TRUE AND {condition}"
+        );
+        raw.query_row(&sql, [], |row| row.get(0))
+            .unwrap_or(f64::NAN)
+    };
+    let events: f64 = raw
+        .query_row(
+            "SELECT value FROM anyhook_totals WHERE name = 'events'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    println!(
+        "\nbytes an event: {:.0}, of which search {:.0}, sums {:.0}, indexes of events {:.0}",
+        sum("TRUE") / events,
+        sum("name LIKE 'anyhook_search%'") / events,
+        sum("name LIKE '%rollups'") / events,
+        sum("name LIKE 'anyhook_event_%'") / events,
+    );
+}
+
+/// Ingest against inserts of the finished columns into the same tables.
+fn raw_inserts(events: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ours.db");
+    let rows: Vec<EventRow> = (0..events)
+        .map(|n| EventRow::from_record(&record(n, events)).unwrap())
+        .collect();
+    let store = open(path.to_str().unwrap()).unwrap();
+    let begun = Instant::now();
+    for batch in rows.chunks(BATCH_EVENTS as usize) {
+        store.insert(batch, None).unwrap();
+    }
+    let ours = begun.elapsed();
+    drop(store);
+    let source = rusqlite::Connection::open(&path).unwrap();
+    let mut read = source
+        .prepare("SELECT id, time_us, facet, origin, session, duration_ms, runs, body FROM anyhook_events ORDER BY seq")
+        .unwrap();
+    let columns: Vec<Vec<rusqlite::types::Value>> = read
+        .query_map([], |row| (0..8).map(|column| row.get(column)).collect())
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let raw_path = dir.path().join("raw.db");
+    drop(open(raw_path.to_str().unwrap()).unwrap());
+    let mut raw = rusqlite::Connection::open(&raw_path).unwrap();
+    raw.pragma_update(None, "synchronous", "FULL").unwrap();
+    let begun = Instant::now();
+    for (batch, texts) in columns
+        .chunks(BATCH_EVENTS as usize)
+        .zip(rows.chunks(BATCH_EVENTS as usize))
+    {
+        let transaction = raw.transaction().unwrap();
+        for (columns, row) in batch.iter().zip(texts) {
+            let mut insert = transaction
+                .prepare_cached("INSERT INTO anyhook_events (id, time_us, facet, origin, session, duration_ms, runs, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+                .unwrap();
+            insert.execute(rusqlite::params_from_iter(columns)).unwrap();
+            let mut search = transaction
+                .prepare_cached("INSERT INTO anyhook_search (rowid, text) VALUES (?, ?)")
+                .unwrap();
+            search
+                .execute(rusqlite::params![transaction.last_insert_rowid(), row.text])
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    let plain = begun.elapsed();
+    println!(
+        "ingest against plain inserts into the same tables: {:.2} ({:.0} against {:.0} events a second)",
+        plain.as_secs_f64() / ours.as_secs_f64(),
+        events as f64 / ours.as_secs_f64(),
+        events as f64 / plain.as_secs_f64()
+    );
+}

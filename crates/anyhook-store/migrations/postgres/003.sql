@@ -1,0 +1,11 @@
+ALTER TABLE anyhook_runs ADD COLUMN content TEXT NOT NULL DEFAULT '';
+CREATE INDEX anyhook_events_agent ON anyhook_events (agent, time_us, seq);
+CREATE INDEX anyhook_events_tool ON anyhook_events (tool, time_us, seq) WHERE tool IS NOT NULL;
+CREATE INDEX anyhook_events_machine ON anyhook_events (machine, time_us, seq) WHERE machine IS NOT NULL;
+CREATE INDEX anyhook_events_decision ON anyhook_events (decision, time_us, seq) WHERE decision IS NOT NULL;
+CREATE INDEX anyhook_events_event ON anyhook_events (event, time_us, seq);
+CREATE INDEX anyhook_events_type ON anyhook_events (type, time_us, seq);
+CREATE INDEX anyhook_events_native ON anyhook_events (native_event, time_us, seq) WHERE native_event IS NOT NULL;
+CREATE INDEX anyhook_events_project ON anyhook_events (project_id, time_us, seq) WHERE project_id IS NOT NULL;
+CREATE INDEX anyhook_events_user ON anyhook_events (user_id, time_us, seq) WHERE user_id IS NOT NULL;
+CREATE INDEX anyhook_events_workflow ON anyhook_events (workflow_id, time_us, seq) WHERE workflow_id IS NOT NULL;

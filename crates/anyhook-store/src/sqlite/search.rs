@@ -1,0 +1,153 @@
+//! Events that contain a text, newest first.
+//!
+//! An index of every three characters gives the events that may contain it, by number of
+//! arrival; their records decide. Arrival and time differ, so the times of each block of
+//! numbers are known: a block that cannot have one of the newest events is skipped.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::error::Result;
+use crate::row::{EventRow, saturating_i64};
+use crate::sqlite::connections::RecordReader;
+use crate::sqlite::ingest::BLOCK_EVENTS;
+use crate::sqlite::reading::{EventKey, Selection, newest_keys, rows_of_keys};
+
+/// The index knows nothing shorter.
+const INDEXED_CHARS: usize = 3;
+/// Of a long text: more of them find hardly less.
+const MAX_QUERY_GRAMS: usize = 24;
+const CANDIDATES: usize = 256;
+
+/// `text` is lowercase.
+pub(crate) fn newest(
+    connection: &Connection,
+    records: &RecordReader<'_>,
+    selection: &Selection,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<EventRow>> {
+    match index_query(text) {
+        Some(query) => indexed(connection, records, selection, text, &query, limit),
+        None => scanned(connection, records, selection, text, limit),
+    }
+}
+
+/// All of the text's groups of three characters; `None` if it is too short.
+fn index_query(text: &str) -> Option<String> {
+    let chars: Vec<char> = text.chars().collect();
+    let grams: Vec<&[char]> = chars.windows(INDEXED_CHARS).collect();
+    let step = grams.len().div_ceil(MAX_QUERY_GRAMS).max(1);
+    let quoted: Vec<String> = grams
+        .into_iter()
+        .step_by(step)
+        .map(|gram| {
+            let gram: String = gram.iter().collect();
+            format!("\"{}\"", gram.replace('"', "\"\""))
+        })
+        .collect();
+    (!quoted.is_empty()).then(|| quoted.join(" AND "))
+}
+
+fn indexed(
+    connection: &Connection,
+    records: &RecordReader<'_>,
+    selection: &Selection,
+    text: &str,
+    query: &str,
+    limit: usize,
+) -> Result<Vec<EventRow>> {
+    let mut candidates = connection.prepare_cached(
+        "SELECT rowid FROM anyhook_search WHERE anyhook_search MATCH ?1 AND rowid < ?2 \
+         ORDER BY rowid DESC LIMIT ?3",
+    )?;
+    let mut columns = connection.prepare_cached(
+        "SELECT time_us, facet, origin, session FROM anyhook_events WHERE seq = ?1",
+    )?;
+    let mut found: Vec<EventRow> = Vec::new();
+    let mut below = i64::MAX;
+    loop {
+        let worst = found.get(limit.saturating_sub(1)).map(key_of);
+        let since_us = worst.map_or(selection.since_us, |(time_us, _)| time_us);
+        let Some(block) = next_block(connection, selection, since_us, below)? else {
+            return Ok(found);
+        };
+        below = below.min(block.saturating_add(1).saturating_mul(BLOCK_EVENTS));
+        let numbers = candidates
+            .query_map(params![query, below, saturating_i64(CANDIDATES)], |row| {
+                row.get(0)
+            })?;
+        let numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
+        let mut keys = Vec::new();
+        for seq in &numbers {
+            let mut rows = columns.query([seq])?;
+            let Some(row) = rows.next()? else {
+                continue;
+            };
+            let key = (row.get(0)?, *seq);
+            let may_count = worst.is_none_or(|worst| key > worst);
+            if may_count && selection.includes(key, row.get(1)?, row.get(2)?, row.get(3)?) {
+                keys.push(key);
+            }
+        }
+        let rows = rows_of_keys(connection, records, &keys)?;
+        found.extend(rows.into_iter().filter(|row| row.text.contains(text)));
+        found.sort_unstable_by_key(|row| std::cmp::Reverse(key_of(row)));
+        found.truncate(limit);
+        match numbers.last() {
+            Some(last) if numbers.len() == CANDIDATES => below = *last,
+            _ => return Ok(found),
+        }
+    }
+}
+
+fn key_of(row: &EventRow) -> EventKey {
+    (row.summary.time_us, row.summary.seq)
+}
+
+/// The highest block with numbers below `below` that may have an event of the selection.
+fn next_block(
+    connection: &Connection,
+    selection: &Selection,
+    since_us: i64,
+    below: i64,
+) -> Result<Option<i64>> {
+    let highest = below.saturating_sub(1).div_euclid(BLOCK_EVENTS);
+    let found = connection
+        .prepare_cached(
+            "SELECT block FROM anyhook_blocks WHERE block <= ?1 AND max_us >= ?2 AND min_us <= ?3 \
+             ORDER BY block DESC LIMIT 1",
+        )?
+        .query_row(params![highest, since_us, selection.before.0], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    Ok(found)
+}
+
+/// Reads every event of the selection.
+fn scanned(
+    connection: &Connection,
+    records: &RecordReader<'_>,
+    selection: &Selection,
+    text: &str,
+    limit: usize,
+) -> Result<Vec<EventRow>> {
+    let mut rest = Selection {
+        facets: selection.facets.clone(),
+        origins: selection.origins.clone(),
+        sessions: selection.sessions.clone(),
+        ..*selection
+    };
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let keys = newest_keys(connection, &rest, CANDIDATES)?;
+        let Some(last) = keys.last() else {
+            break;
+        };
+        rest.before = *last;
+        let rows = rows_of_keys(connection, records, &keys)?;
+        found.extend(rows.into_iter().filter(|row| row.text.contains(text)));
+    }
+    found.truncate(limit);
+    Ok(found)
+}
