@@ -118,13 +118,12 @@ impl Wine {
             "/usr/local/bin/wine",
         ];
         let find = || known.into_iter().find(|path| Path::new(path).is_file());
-        let program = match find() {
-            Some(program) => program,
-            None => {
-                install_packages(&["wine", "wine64"])
-                    .map_err(|why| format!("Wine could not be installed: {why}"))?;
-                find().ok_or("Wine was installed and is not where it is expected")?
-            }
+        let program = if let Some(program) = find() {
+            program
+        } else {
+            install_packages(&["wine", "wine64"])
+                .map_err(|why| format!("Wine could not be installed: {why}"))?;
+            find().ok_or("Wine was installed and is not where it is expected")?
         };
         let folder = folder_of_builds().join("tools/wine");
         let prefix = folder.join("prefix");

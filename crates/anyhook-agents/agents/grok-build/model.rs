@@ -70,7 +70,10 @@ fn pre_tool(call: &Call, nested: &Value, r: &mut Reaction) {
         Some("allow") => r.skips_approval = true,
         _ => {}
     }
-    if let Some(update) = nested.get("updatedInput").filter(|update| update.is_object()) {
+    if let Some(update) = nested
+        .get("updatedInput")
+        .filter(|update| update.is_object())
+    {
         // The model always sends both.
         let original = call.tool_input("/tool_input");
         let required = ["command", "description"].map(|key| (key, original.contains_key(key)));

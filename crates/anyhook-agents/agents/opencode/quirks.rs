@@ -66,7 +66,8 @@ impl Quirks for OpenCodeQuirks {
             pointer::put(payload, "/output/parts", parts);
         }
         if hook(payload) == Some(BUS) && pointer::get(payload, TYPE).is_none() {
-            let native = crate::get(self.id).and_then(|adapter| adapter.event_for(&event.event, None));
+            let native =
+                crate::get(self.id).and_then(|adapter| adapter.event_for(&event.event, None));
             let name = native.map_or(event.event.as_str(), |spec| &spec.native);
             pointer::put(payload, TYPE, json!(name));
         }

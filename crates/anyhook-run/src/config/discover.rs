@@ -688,7 +688,7 @@ mod tests {
     #[test]
     fn managed_then_user_then_every_manifest_up_to_the_repository() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = &scratch.path().canonicalize().unwrap();
+        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
         let dirs = Dirs {
             config: base.join("config"),
             state: base.join("state"),
@@ -755,7 +755,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_text_is_a_problem_and_does_not_end_the_search() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = &scratch.path().canonicalize().unwrap();
+        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
         let dirs = Dirs {
             config: base.join("config"),
             state: base.join("state"),

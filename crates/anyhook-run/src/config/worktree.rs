@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_worktree_belongs_to_its_repository_if_both_say_so() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = &scratch.path().canonicalize().unwrap();
+        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
         repository(base);
         let common = base.join("main/.git");
         let main = GitTree::containing(&base.join("main")).unwrap();
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_folder_that_only_claims_to_be_a_worktree_is_not_linked() {
         let scratch = tempfile::tempdir().unwrap();
-        let base = &scratch.path().canonicalize().unwrap();
+        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
         repository(base);
         let common = base.join("main/.git");
         let claim = |path: &str, gitdir: &str| {
