@@ -635,7 +635,9 @@ impl<'a> DecodedRows<'a> {
                 continue;
             }
             if row.alt {
-                let others = rows.iter().filter(|other| !other.alt && other.to == row.to);
+                let others = rows.iter().filter(|other| {
+                    !other.alt && other.to == row.to && pointer::get(payload, &other.at).is_none()
+                });
                 decoded.absent.extend(others.map(|other| &*other.at));
             } else if row.codec.is_exact(native, &canonical) {
                 decoded.taken.push(&row.at);

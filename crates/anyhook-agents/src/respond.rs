@@ -503,11 +503,13 @@ impl Adapter {
         let native = |input| self.native_input(event.native_tool_name(), row, input);
         let (before, after) = (native(old), native(&new));
         let delta = changed(&before, &after);
+        if profile.rewrite_mode != RewriteMode::Replace
+            && let Some(key) = removed(&before, &after).next()
+        {
+            return Err(format!("{agent} cannot leave out `{key}`"));
+        }
         if profile.rewrite_mode == RewriteMode::Merge {
-            return match removed(&before, &after).next() {
-                Some(key) => Err(format!("{agent} cannot leave out `{key}`")),
-                None => Ok(delta),
-            };
+            return Ok(delta);
         }
         let payload = self.encode(event, None).map(|encoded| encoded.payload);
         let mut whole = self

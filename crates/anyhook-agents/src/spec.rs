@@ -716,6 +716,9 @@ pub enum RewriteMode {
     /// It replaces the whole input.
     #[default]
     Replace,
+    /// It replaces the whole input, and refuses one without an argument that the
+    /// call has.
+    Complete,
     /// Its keys are merged into the input.
     Merge,
 }

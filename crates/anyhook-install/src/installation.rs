@@ -249,7 +249,7 @@ fn plan_entry(
         return None;
     }
     let name = needs_event_argument(target, event).then_some(event.native.as_ref());
-    let line = |quoting| {
+    let line = |program: &BridgeProgram, quoting| {
         // Only a POSIX shell can search.
         let program = &match quoting {
             Quoting::Posix => program.clone(),
@@ -263,11 +263,12 @@ fn plan_entry(
         WindowsShell::Cmd => Quoting::Cmd,
         WindowsShell::GitBash => Quoting::Posix,
     };
-    let command = line(if cfg!(windows) {
+    let here = if cfg!(windows) {
         windows
     } else {
         Quoting::Posix
-    });
+    };
+    let command = line(program, here);
     let mut fields = config.handler.fields.iter();
     let has_command =
         fields.any(|field| field.to == "command" && field.at == "/command" && !field.read_only);
@@ -286,7 +287,7 @@ fn plan_entry(
         handler: Handler {
             command: Some(command.clone()),
             platform: Platform {
-                windows: needs_windows.then(|| line(windows)),
+                windows: needs_windows.then(|| line(&program.without_shell(), windows)),
                 ..Platform::default()
             },
             timeout: Some(needs.timeout_seconds(adapter, event)),

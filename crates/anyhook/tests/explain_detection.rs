@@ -13,7 +13,7 @@ use support::captures;
 
 /// Payloads whose form does not tell their agent: agent, where, what is taken
 /// for it, and why.
-const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 3] = [
+const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 4] = [
     (
         "copilot-cli",
         "claude-dialect/SessionEnd.json",
@@ -31,6 +31,12 @@ const EXCEPTIONS: [(&str, &str, Option<&str>, &str); 3] = [
         "examples/SessionStart-no_transcript.json",
         Some("claude-code"),
         "without the path of a transcript both send this form, and take the same answers",
+    ),
+    (
+        "kilo",
+        "",
+        Some("opencode"),
+        "a fork with the same plugin, which names its agent: only a payload by hand has no name",
     ),
 ];
 

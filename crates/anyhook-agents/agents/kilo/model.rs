@@ -1,5 +1,5 @@
-//! Kilo 7.7.7, a fork of OpenCode: the same calls of plugins, and in the run the
-//! same effect of a throw, of changed arguments and of added words.
+//! Kilo 7.7.7, a fork of OpenCode with the same plugin interface. Seen in a run:
+//! the effect of a throw, and of no answer. The rest is inferred from OpenCode.
 
 use crate::reference_model::Model;
 

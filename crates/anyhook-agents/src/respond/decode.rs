@@ -136,7 +136,7 @@ impl Adapter {
                 .cloned()
         });
         if let Some(native) = rewrite {
-            let whole = profile.rewrite_mode == RewriteMode::Replace;
+            let whole = profile.rewrite_mode != RewriteMode::Merge;
             response.updated_input = Some(self.read_rewrite(event, &native, whole));
         }
     }
