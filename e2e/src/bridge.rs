@@ -90,6 +90,10 @@ pub fn install_only(
     args: &[String],
 ) -> Result<String> {
     let mut words = vec!["install", "--agent", agent, "--scope", scope, "--yes"];
+    if !args.iter().any(|word| word == "--events") {
+        // What a scenario records is compared too.
+        words.extend(["--events", "all"]);
+    }
     words.extend(args.iter().map(String::as_str));
     let mut command = sandbox.command("anyhook");
     // The entries start what is on PATH, which may be a script around the program.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fit::command_line;
 
 /// `PreToolUse[Bash] guard.sh`, in the words of the source.
-pub(crate) fn hook_label(hook: &Hook, agent: Option<&Adapter>) -> String {
+pub fn hook_label(hook: &Hook, agent: Option<&Adapter>) -> String {
     let kept = |key: &str| {
         let data = hook.provider_data.get(agent?.spec.id.as_ref())?;
         Some(data.get(key)?.as_str()?.to_owned())
@@ -31,7 +31,7 @@ pub(crate) fn hook_label(hook: &Hook, agent: Option<&Adapter>) -> String {
         label.push_str(matcher.trim_start_matches('^').trim_end_matches('$'));
         label.push(']');
     }
-    if let Some(program) = program(hook) {
+    if let Some(program) = program_name(hook) {
         label.push(' ');
         label.push_str(&program);
     }
@@ -47,7 +47,7 @@ fn matcher_text(matcher: &Matcher) -> String {
 }
 
 /// The script that the hook runs, without its folder; else its program, URL or type.
-fn program(hook: &Hook) -> Option<String> {
+pub fn program_name(hook: &Hook) -> Option<String> {
     let handler = &hook.handler;
     let Some(line) = command_line(handler) else {
         let url = handler.url.clone();
@@ -55,7 +55,7 @@ fn program(hook: &Hook) -> Option<String> {
     };
     let words = shell::split(&line, Syntax::SCRIPT).words;
     let is_script = |text: &str| {
-        let is_path = text.contains('/') || text.contains('.');
+        let is_path = text.contains('/') || (text.contains('.') && !text.starts_with('.'));
         is_path
             && !text.starts_with('-')
             && !text.contains('=')

@@ -25,6 +25,7 @@ use anyhook_model::{Format, HandlerKind, Hook, Manifest, parse};
 use serde_json::Value;
 
 pub use detect::{DetectedConfig, detect, detect_variant};
+pub use label::{hook_label, program_name};
 pub use report::{ConversionWarning, WarningSeverity};
 pub use verify::FieldDifference;
 

@@ -5,6 +5,8 @@
 //! is an error message, never a damaged file. Several edits of one text are made
 //! by `edited_document`, which parses the whole text only once more, at the end.
 
+use std::ops::Range;
+
 use anyhook_model::Format;
 use anyhook_model::document::{self, Node, Notation};
 use serde_json::{Map, Value};
@@ -13,7 +15,7 @@ use crate::edited_document::EditedDocument;
 use crate::error::EditError;
 use crate::patch::{EditAction, Patch};
 use crate::path::{Key, display_path};
-use crate::text::{before, bom_len, cut, from, line_and_column};
+use crate::text::{before, bom_len, cut, from, line_and_column, merged};
 use crate::tree::{
     Comparison, child_count, descend, node_at, same_content, without_node, wrong_type,
 };
@@ -110,6 +112,41 @@ pub fn remove_matching_in(
         removed.values.insert(0, value);
     }
     Ok(removed)
+}
+
+/// A text without one element of an array.
+pub(crate) struct RemovedElement {
+    pub text: String,
+    pub value: Value,
+    /// What was removed from the text before, sorted and without overlaps.
+    pub ranges: Vec<Range<usize>>,
+}
+
+/// Removes the last element that matches; see [`remove_matching`].
+pub(crate) fn remove_last_matching(
+    text: &str,
+    format: Format,
+    path: &[Key],
+    matches: &dyn Fn(&Value) -> bool,
+) -> Result<Option<RemovedElement>, EditError> {
+    let format = with_comments(format);
+    let bom = bom_len(text);
+    let body = from(text, bom);
+    let Some(root) = parse(body, format)? else {
+        return Ok(None);
+    };
+    let Some((target, value)) = last_match(&root, body, path, matches)? else {
+        return Ok(None);
+    };
+    let with_parents = climb_empty_parents(&root, target.clone(), path.len());
+    let (rest, ranges) = remove_ranges(body, format, &root, &with_parents)
+        .or_else(|_| remove_ranges(body, format, &root, &target))?;
+    let moved = |range: Range<usize>| range.start + bom..range.end + bom;
+    Ok(Some(RemovedElement {
+        text: with_bom(text, &rest),
+        value,
+        ranges: merged(ranges).into_iter().map(moved).collect(),
+    }))
 }
 
 /// The last element that matches in the array at `path`, and its path.
@@ -273,19 +310,40 @@ pub(crate) fn remove_node(
     root: &Node,
     target: &[Key],
 ) -> Result<String, EditError> {
+    remove_ranges(body, format, root, target).map(|(rest, _)| rest)
+}
+
+/// As [`remove_node`], with the ranges that were removed.
+fn remove_ranges(
+    body: &str,
+    format: Format,
+    root: &Node,
+    target: &[Key],
+) -> Result<(String, Vec<Range<usize>>), EditError> {
     descend(root, body, target)?;
     let ranges = match format {
         Format::Toml => toml::remove(body, root, target),
         _ => json::remove(body, root, target),
     };
-    let new = cut(body, ranges);
+    let new = cut(body, ranges.clone());
     let parsed = parse(&new, format)?;
     if differs_only_by(format, parsed.as_ref(), root, target) {
-        Ok(new)
+        Ok((new, ranges))
     } else {
         Err(EditError::Unsafe {
             at: display_path(target),
         })
+    }
+}
+
+/// Whether a text has the same content as another.
+pub(crate) fn has_same_content(text: &str, other: &str, format: Format) -> bool {
+    let format = with_comments(format);
+    let parsed = |text: &str| parse(from(text, bom_len(text)), format).ok();
+    match (parsed(text), parsed(other)) {
+        (Some(Some(one)), Some(Some(other))) => same_content(&one, &other, comparison_for(format)),
+        (Some(None), Some(None)) => true,
+        _ => false,
     }
 }
 

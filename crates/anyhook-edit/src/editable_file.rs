@@ -23,6 +23,7 @@ use crate::install_log::InstallLog;
 use crate::lock::FileLock;
 use crate::patch::{EditAction, Patch};
 use crate::path::Key;
+use crate::removal::{Removal, put_back};
 use crate::text::BOM;
 use crate::undo::{UndoMethod, undo_all};
 
@@ -161,6 +162,16 @@ impl ContentChange {
         self.before == self.after
     }
 
+    /// How many lines are added and removed.
+    pub fn line_counts(&self) -> (usize, usize) {
+        let diff = self.diff("file");
+        let count = |mark: char| {
+            let lines = diff.lines().skip(2);
+            lines.filter(|line| line.starts_with(mark)).count()
+        };
+        (count('+'), count('-'))
+    }
+
     /// A unified diff, empty if nothing changes.
     pub fn diff(&self, name: &str) -> String {
         let side = |text: &Option<String>| text.as_ref().map_or("/dev/null", |_| name);
@@ -175,6 +186,24 @@ impl ContentChange {
 
 /// Makes the requested edits.
 pub type EditFn<'f> = &'f mut dyn FnMut(&mut TextEditor) -> Result<(), EditError>;
+
+/// Takes elements out of a text; it gets those that are out already.
+pub type TakeOutFn<'f> = &'f dyn Fn(&str, &[Removal]) -> Result<(String, Vec<Removal>), EditError>;
+
+/// How a file is edited anew.
+pub struct Reinstall<'f> {
+    /// The arrays that may contain our elements, and how to recognize these.
+    pub array_paths: &'f [Vec<Key>],
+    pub ours: &'f dyn Fn(&Value) -> bool,
+    pub take_out: TakeOutFn<'f>,
+    pub edits: EditFn<'f>,
+}
+
+/// A file as it is without our edits, and what is taken out of it.
+struct OriginalFile {
+    text: Option<String>,
+    removals: Vec<Removal>,
+}
 
 impl EditableFile {
     /// Makes the edits, and records how to undo them.
@@ -202,6 +231,63 @@ impl EditableFile {
         log.save(&self.state, observer)?;
         write_observed(target, text, observer)?;
         Ok(ContentChange::written(before, after))
+    }
+
+    /// What [`Self::reinstall`] would do. Writes nothing.
+    pub fn preview_reinstall(&self, plan: &mut Reinstall<'_>) -> Result<ContentChange, FileError> {
+        let log = InstallLog::load(&self.state, &self.path)?;
+        let before = read_text(&self.path)?;
+        let (_, after, _) = self.plan_reinstall(before.clone(), log.as_ref(), plan)?;
+        Ok(ContentChange::written(before, after))
+    }
+
+    /// Undoes all edits, takes elements out, and makes the edits, in one write.
+    pub fn reinstall(&self, plan: &mut Reinstall<'_>) -> Result<ContentChange, FileError> {
+        let lock = FileLock::acquire(&self.state, &self.path, LOCK_TIMEOUT)?;
+        let target = lock.target();
+        let log = InstallLog::load(&self.state, target)?;
+        let before = read_text(target)?;
+        let (original, after, patches) = self.plan_reinstall(before.clone(), log.as_ref(), plan)?;
+        if before == after {
+            return Ok(ContentChange::written(before, after));
+        }
+        let text = after.as_deref().unwrap_or_default().as_bytes();
+        let mut log = match log {
+            Some(log) if before.is_some() => log,
+            _ => self.load_or_create_log(target, before.as_deref())?,
+        };
+        log.before = original.text.map(|text| sha256(text.as_bytes()));
+        log.removals = original.removals;
+        log.patches = patches;
+        log.after = sha256(text);
+        log.save(&self.state, &mut |_, _| Ok(()))?;
+        write_observed(target, text, &mut |_, _| Ok(()))?;
+        Ok(ContentChange::written(before, after))
+    }
+
+    /// The file without our edits and what is taken out of it; the text with them.
+    fn plan_reinstall(
+        &self,
+        before: Option<String>,
+        log: Option<&InstallLog>,
+        plan: &mut Reinstall<'_>,
+    ) -> Result<(OriginalFile, Option<String>, Vec<Patch>), FileError> {
+        let original = self.plan_uninstall(before, log, plan.array_paths, plan.ours)?;
+        let known = log.map(|log| log.removals.as_slice()).unwrap_or_default();
+        let original = original.after;
+        let (rest, removals) = match &original {
+            None => (None, Vec::new()),
+            Some(text) => {
+                let taken = (plan.take_out)(text, known).map_err(|error| self.edit_error(error))?;
+                (Some(taken.0), taken.1)
+            }
+        };
+        let (after, patches) = self.edited_text(rest.as_deref(), plan.edits)?;
+        let original = OriginalFile {
+            text: original,
+            removals,
+        };
+        Ok((original, after, patches))
     }
 
     /// What [`Self::uninstall`] would do. Writes nothing.
@@ -272,7 +358,7 @@ impl EditableFile {
     ) -> Result<InstallLog, FileError> {
         let known = InstallLog::load(&self.state, target)?;
         let gone = before.is_none();
-        if let Some(log) = known.filter(|log| !gone && !log.patches.is_empty()) {
+        if let Some(log) = known.filter(|log| !gone && log.has_edits()) {
             return Ok(log);
         }
         Ok(InstallLog {
@@ -303,6 +389,10 @@ impl EditableFile {
             rest = swept.text;
             method = UndoMethod::Structural;
         }
+        let removals = log.map(|log| log.removals.as_slice()).unwrap_or_default();
+        let restored = put_back(&rest, removals, &self.options);
+        let restored = restored.map_err(|error| self.edit_error(error))?;
+        (rest, method) = (restored.text, method.max(restored.method));
         let created = log.is_some_and(|log| !log.existed);
         let blank = rest.trim_start_matches(BOM).trim().is_empty();
         Ok(ContentChange {

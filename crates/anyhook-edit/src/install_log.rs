@@ -12,6 +12,7 @@ use crate::file::{
 };
 use crate::lock::target_id;
 use crate::patch::Patch;
+use crate::removal::Removal;
 
 /// The version of the record; others are refused.
 const LOG_VERSION: u32 = 1;
@@ -34,6 +35,9 @@ pub struct InstallLog {
     pub after: String,
     /// The edits, oldest first.
     pub patches: Vec<Patch>,
+    /// Elements of the owner that were taken out before the first of the edits, in that order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removals: Vec<Removal>,
     /// The folders created for the file, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<PathBuf>,
@@ -46,6 +50,11 @@ impl InstallLog {
             path: path.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Whether there is something to undo.
+    pub fn has_edits(&self) -> bool {
+        !self.patches.is_empty() || !self.removals.is_empty()
     }
 
     /// Where the record of `target` is kept in `folder`.

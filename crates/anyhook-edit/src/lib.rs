@@ -4,12 +4,12 @@
 //! endings and everything that this crate does not know stay as they are.
 //! Two invariants hold for every operation on a text:
 //!
-//! - **Insert only.** An edit is a list of insertions; undoing it removes those
-//!   bytes and no others.
+//! - **Insert or take out.** An edit is a list of insertions, or of removed pieces;
+//!   undoing it removes, or puts back, those bytes and no others.
 //! - **Read back.** A result is returned only after it was parsed again and has
 //!   the planned content; otherwise the edit is refused.
 //!
-//! `edit`, `patch` and `undo` are pure; only `file`, `lock`, `install_log`,
+//! `edit`, `patch`, `removal` and `undo` are pure; only `file`, `lock`, `install_log`,
 //! `editable_file` and `generated_file` touch the disk. No agent's name occurs
 //! here.
 
@@ -28,6 +28,7 @@ mod list;
 mod lock;
 mod patch;
 mod path;
+mod removal;
 mod text;
 mod toml;
 mod tree;
@@ -37,7 +38,7 @@ pub use diff::diff;
 pub use edit::{
     EditOptions, EditedText, RemovedElements, edit, get, remove_matching, remove_matching_in,
 };
-pub use editable_file::{ContentChange, EditFn, EditableFile, TextEditor};
+pub use editable_file::{ContentChange, EditFn, EditableFile, Reinstall, TakeOutFn, TextEditor};
 pub use error::EditError;
 pub use file::{
     FileError, WriteObserver, WriteStep, hard_link_count, make_executable, read_text, real_path,
@@ -48,4 +49,5 @@ pub use install_log::InstallLog;
 pub use lock::FileLock;
 pub use patch::{EditAction, InsertedText, Patch};
 pub use path::Key;
+pub use removal::{FallbackPlace, Removal, put_back, take_out};
 pub use undo::{UndoMethod, UndoResult, undo, undo_all};

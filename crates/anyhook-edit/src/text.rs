@@ -74,6 +74,19 @@ pub(crate) fn cut(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     kept
 }
 
+/// The same ranges, sorted and without overlaps.
+pub(crate) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
 /// Text to insert at an offset of the text before the edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Insertion {

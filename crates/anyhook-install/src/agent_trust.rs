@@ -41,6 +41,31 @@ pub fn can_accept(target: &Target) -> bool {
     target.adapter.trust_ledger().is_some()
 }
 
+/// Whether the agent's user must approve each entry, so that a new one does not
+/// run at first. Other agents approve folders, with whatever they contain.
+pub fn reviews_entries(machine: &Machine, target: &Target) -> bool {
+    let Some((_, rules)) = target.adapter.trust_ledger() else {
+        return false;
+    };
+    let subject = |entries| TrustSubject {
+        project: &machine.root,
+        scope: target.scope,
+        config_path: &target.path,
+        entries,
+        sha256,
+    };
+    let events = target.adapter.spec.events.iter();
+    let entries = events.take(1).map(|event| InstalledEntry {
+        event: event.native.to_string(),
+        index: 0,
+        position: 0,
+        matcher: None,
+        handler: serde_json::json!({"type": "command", "command": "true"}),
+    });
+    let with_entry = rules.records(&subject(entries.collect())).len();
+    with_entry > rules.records(&subject(Vec::new())).len()
+}
+
 pub fn trust_state(machine: &Machine, target: &Target) -> AgentTrust {
     let Some((ledger, rules)) = target.adapter.trust_ledger() else {
         return AgentTrust::Unknown(target.adapter.spec.trust.as_deref().map(str::to_owned));

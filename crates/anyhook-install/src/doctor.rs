@@ -27,6 +27,7 @@ use crate::agent_trust::{self, AgentTrust};
 use crate::error::InstallError;
 use crate::installation::Installation;
 use crate::machine::Machine;
+use crate::native_hooks::ActiveHooks;
 use crate::needs::{EventSelection, ManifestNeeds};
 use crate::program::{ProgramNaming, ProgramPlan};
 use crate::select;
@@ -159,6 +160,7 @@ const CHECKED_SCOPES: [Scope; 4] = [Scope::Project, Scope::Local, Scope::User, S
 pub fn examine(machine: &Machine, options: &DoctorOptions) -> DoctorReport {
     let mut report = DoctorReport::default();
     anyhook_setup::check(machine, &mut report);
+    let active = ActiveHooks::load(machine);
     for adapter in select::named_or_all(&options.agents) {
         let targets = Target::existing(machine, adapter, &CHECKED_SCOPES);
         for target in &targets {
@@ -166,6 +168,7 @@ pub fn examine(machine: &Machine, options: &DoctorOptions) -> DoctorReport {
             config_file::check(machine, target, &mut report.findings);
         }
         duplicates::check(machine, adapter, &targets, &mut report.findings);
+        duplicates::check_moved(machine, &targets, &active, &mut report.findings);
         let bridged: Vec<&Target> = targets.iter().filter(|one| one.has_bridge()).collect();
         anyhook_setup::check_coverage(machine, &bridged, &mut report.findings);
         report.findings.extend(unread_here(machine, &bridged));
@@ -259,10 +262,22 @@ pub fn fix(machine: &Machine, running: &Path, fix: &Fix) -> Result<(), InstallEr
             if let Some(program) = unchanged {
                 plan.program = program;
             }
+            let bridged = target.bridged_events().len();
             Installation::existing(machine, target.clone()).uninstall()?;
             let needs = ManifestNeeds::load(machine);
-            let events = EventSelection::All;
-            let bridge = Installation::plan(machine, target, &events, &needs, &plan.program)?;
+            let wanted = needs.events(target.adapter, &EventSelection::Manifest)?;
+            // More than the manifest needs: for the record of all events.
+            let events = if bridged > wanted.len() || needs.is_empty() {
+                EventSelection::All
+            } else {
+                EventSelection::Manifest
+            };
+            let active = ActiveHooks::load(machine);
+            let is_reviewed = agent_trust::reviews_entries(machine, &target);
+            let mut bridge = Installation::plan(machine, target, &events, &needs, &plan.program)?;
+            if !is_reviewed {
+                bridge = bridge.moving(machine, &active);
+            }
             bridge.install()?;
             plan.register(machine, &bridge.target)?;
         }

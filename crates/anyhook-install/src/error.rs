@@ -6,6 +6,8 @@ use anyhook_edit::FileError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
+    #[error("could not add hooks to `{}`: {why}", path.display())]
+    CannotExtend { path: PathBuf, why: String },
     #[error("{agent} has no event `{event}`{hint}")]
     UnknownEvent {
         agent: String,

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use anyhook_agents::Placement;
 use anyhook_agents::spec::{ConfigShape, EventSpec, WindowsShell};
 use anyhook_edit::{
-    ContentChange, EditError, EditOptions, EditableFile, Key, TextEditor, read_text,
+    ContentChange, EditError, EditOptions, EditableFile, FileError, InstallLog, Key, Reinstall,
+    Removal, TextEditor, read_text,
 };
 use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, Manifest, Platform};
@@ -20,6 +21,7 @@ use crate::error::InstallError;
 use crate::folders;
 use crate::hook_entries;
 use crate::machine::Machine;
+use crate::native_hooks::{self, ActiveHooks, NativeHook, TakenElement};
 use crate::needs::{EventSelection, ManifestNeeds};
 use crate::scripts::{self, GeneratedContent};
 use crate::target::Target;
@@ -50,6 +52,8 @@ pub struct Installation {
     /// The longest timeout of its events.
     timeout_seconds: f64,
     records: PathBuf,
+    /// The user's own hooks that the manifest runs as well.
+    moved: Vec<NativeHook>,
 }
 
 impl Installation {
@@ -84,7 +88,31 @@ impl Installation {
             program: BridgeProgram::Searched,
             timeout_seconds: 0.0,
             records: machine.records_dir(),
+            moved: Vec::new(),
         }
+    }
+
+    /// Plans to take out of the file what would run through the bridge as well.
+    #[must_use]
+    pub fn moving(mut self, machine: &Machine, active: &ActiveHooks) -> Self {
+        let native = |event: &&EventSpec| self.events().contains(&event.native.as_ref());
+        let events: Vec<&EventSpec> = self.target.adapter.spec.events.iter().collect();
+        let events: Vec<&EventSpec> = events.into_iter().filter(native).collect();
+        let mut moved = active.running_twice(machine, &self.target, &events);
+        moved.retain(NativeHook::can_be_taken_out);
+        self.moved = moved;
+        self
+    }
+
+    /// The user's own hooks that are taken out of the file.
+    pub fn moved(&self) -> &[NativeHook] {
+        &self.moved
+    }
+
+    /// Hooks that were taken out of the file and go back when the bridge is removed.
+    pub fn taken_out(&self) -> usize {
+        let log = InstallLog::load(&self.records, &self.target.path);
+        log.ok().flatten().map_or(0, |log| log.removals.len())
     }
 
     /// The native events, in the table's order.
@@ -99,6 +127,9 @@ impl Installation {
             return scripts::preview(&self.generated_content()?);
         }
         let file = self.editable_file();
+        if self.takes_out() {
+            return self.reinstall(&|plan| file.preview_reinstall(plan));
+        }
         let before = read_text(&self.target.path)?;
         let mut text = before.clone();
         if self.is_stale(&file, before.as_deref())? {
@@ -119,12 +150,58 @@ impl Installation {
             return scripts::install(&files, &self.records);
         }
         let file = self.editable_file();
+        if self.takes_out() {
+            return self.reinstall(&|plan| file.reinstall(plan));
+        }
         let before = read_text(&self.target.path)?;
         if self.is_stale(&file, before.as_deref())? {
             self.remove_entries()?;
         }
         let change = file.install(&mut |editor| self.add_entries(editor))?;
         Ok(self.change(ContentChange::written(before, change.after)))
+    }
+
+    /// Whether hooks of the user are taken out, or were.
+    fn takes_out(&self) -> bool {
+        !self.moved.is_empty() || self.taken_out() > 0
+    }
+
+    /// Edits the file anew: without the hooks that are taken out, with the bridge.
+    fn reinstall(
+        &self,
+        apply: &dyn Fn(&mut Reinstall<'_>) -> Result<ContentChange, FileError>,
+    ) -> Result<Vec<FileChange>, InstallError> {
+        let elements = native_hooks::elements_to_take_out(&self.moved);
+        let format = self.target.edit_format();
+        let take_out = |text: &str, known: &[Removal]| {
+            let mut elements = elements.clone();
+            // What was taken out before stays out.
+            let known = known.iter().map(|removal| TakenElement {
+                array: removal.path.clone(),
+                element: removal.value.clone(),
+                fallback: removal.fallback.clone(),
+            });
+            elements.extend(known);
+            elements.sort_by_key(|one| std::cmp::Reverse(one.array.len()));
+            let mut rest = text.to_owned();
+            let mut removals = Vec::new();
+            for taken in &elements {
+                let is_element = |value: &Value| *value == taken.element;
+                let fallback = |_: &Value| taken.fallback.clone();
+                let (text, removed) =
+                    anyhook_edit::take_out(&rest, format, &taken.array, &is_element, &fallback)?;
+                rest = text;
+                removals.extend(removed);
+            }
+            Ok((rest, removals))
+        };
+        let change = apply(&mut Reinstall {
+            array_paths: &self.array_paths(),
+            ours: &|element| self.is_ours(element),
+            take_out: &take_out,
+            edits: &mut |editor| self.add_entries(editor),
+        })?;
+        Ok(self.change(change))
     }
 
     /// What [`Self::uninstall`] would do. Writes nothing.

@@ -8,6 +8,7 @@ use crate::agent_trust::{self, AgentTrust};
 use crate::command::BridgeProgram;
 use crate::installation::Installation;
 use crate::machine::{Machine, real_path};
+use crate::native_hooks::ActiveHooks;
 use crate::needs::ManifestNeeds;
 use crate::program::ProgramPlan;
 use crate::scripts;
@@ -102,6 +103,23 @@ fn shared_file_note(target: &Target, program: &BridgeProgram) -> Option<InstallN
         }
     };
     Some(note("path", text))
+}
+
+/// Hooks that run in the agent and through the bridge, because they were not taken out.
+pub fn kept_twice_note(
+    machine: &Machine,
+    installation: &Installation,
+    active: &ActiveHooks,
+    why: &str,
+) -> Option<InstallNote> {
+    let moved = installation.clone().moving(machine, active);
+    let first = moved.moved().first()?;
+    let text = format!(
+        "`{}` stays in `{}` although the manifest runs it as well: {why}",
+        first.label,
+        machine.display_path(&installation.target.path)
+    );
+    Some(note("twice", text))
 }
 
 /// Notes that concern all agents.

@@ -149,6 +149,15 @@ pub(crate) fn generated_files(target: &Target) -> Vec<PathBuf> {
     candidates
 }
 
+/// The user's own programs in the folder of the generated ones.
+pub(crate) fn foreign_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.retain(|path| path.is_file() && !is_generated_file(path));
+    files
+}
+
 pub(crate) fn preview_removal(target: &Target) -> Result<Vec<FileChange>, InstallError> {
     generated_files(target)
         .into_iter()

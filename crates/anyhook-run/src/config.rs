@@ -6,6 +6,7 @@ pub(crate) mod cache_key;
 pub mod discover;
 pub mod effective;
 pub mod folders;
+pub mod in_force;
 mod lost_guards;
 pub mod manifest;
 mod manifest_cache;

@@ -87,7 +87,7 @@ fn golden() {
             };
             let install = ["install", "--agent", agent, "--events", events];
 
-            let dry = anyhook(&scratch, &[&install[..], &["--dry-run"]].concat());
+            let dry = anyhook(&scratch, &[&install[..], &["--dry-run", "--diff"]].concat());
             assert_eq!(
                 texts(&files(&project)),
                 texts(&before),

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 
-use super::{DoctorFinding, Severity, hazard};
+use super::{DoctorFinding, Fix, ReinstalledProgram, Severity, hazard};
+use crate::agent_trust;
 use crate::command::BridgeCommand;
 use crate::hook_entries;
 use crate::machine::Machine;
+use crate::native_hooks::{ActiveHooks, BridgedEvents};
 use crate::target::Target;
 
 const REGISTERED_TWICE: &str = "registered-twice";
@@ -122,6 +124,35 @@ fn duplicate(
         .for_target(target)
         .why(why)
         .remedy(remedy)
+}
+
+/// Hooks that an agent runs by itself and through the bridge.
+pub(super) fn check_moved(
+    machine: &Machine,
+    targets: &[Target],
+    active: &ActiveHooks,
+    findings: &mut Vec<DoctorFinding>,
+) {
+    let bridged = BridgedEvents::new(targets);
+    for target in targets.iter().filter(|target| target.is_editable()) {
+        let events = bridged.of_target(target);
+        for native in active.running_twice(machine, target, &events) {
+            let what = format!("`{}` runs here and through anyhook", native.label);
+            let finding = DoctorFinding::warning("runs-natively-too", what)
+                .for_target(target)
+                .why("the manifest has the same hook, so it runs twice for each event");
+            findings.push(if !target.has_bridge() || !native.can_be_taken_out() {
+                finding.remedy("remove it from this file")
+            } else if agent_trust::reviews_entries(machine, target) {
+                finding.remedy("run `anyhook install --accept-trust`, which takes it out until `anyhook uninstall`")
+            } else {
+                let fix = Fix::Reinstall(Box::new(target.clone()), ReinstalledProgram::Unchanged);
+                finding
+                    .remedy("run `anyhook install`, which takes it out until `anyhook uninstall`")
+                    .fixed_by(fix)
+            });
+        }
+    }
 }
 
 /// Files of other agents whose hooks this agent runs as well.

@@ -73,7 +73,7 @@ impl EffectiveConfig {
 
     /// Also returns every path that the result depends on. With an event, only
     /// its hooks are loaded.
-    fn load_from_files(
+    pub(crate) fn load_from_files(
         engine: &Engine,
         folders: &EventFolders,
         event: Option<&HookEvent>,

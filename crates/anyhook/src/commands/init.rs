@@ -1,20 +1,30 @@
 //! `anyhook init`: writes a first manifest that works.
 
+use std::path::Path;
+
 use anyhook_agents::matrix::clients;
 use anyhook_guard::definition;
-use anyhook_install::init::{self, ExistingHooks, PRESETS, Preset};
+use anyhook_install::import::{self, ImportedHook};
+use anyhook_install::init::{self, PRESETS, Preset};
+use anyhook_install::native_hooks::{self, NativeHook, UnimportableFile};
 use anyhook_install::project_manifest;
 use anyhook_install::{DetectedAgent, Machine};
+use anyhook_model::Hook;
 use anyhook_run::run::guard::GuardCommand;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::install;
 use crate::cli::CommandStatus;
 use crate::render::{Terminal, counted, is_interactive};
 use crate::table;
 
-/// Write a first manifest with a working guard, and list the agents found here
+/// Write a first manifest: your agents' own hooks, or a working guard
+///
+/// Finds the agents on this machine and the hooks in their config files, and offers
+/// to move these into one manifest: each once, however many agents have it.
+/// `anyhook install` then takes them out of the agents' files; `anyhook uninstall`
+/// puts them back. Run it again with --import to add what is new.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook init\n  anyhook init --preset standard\n  anyhook init --yes --import"
@@ -24,7 +34,7 @@ pub(crate) struct InitArgs {
     /// Windows the default is standard
     #[arg(long, value_parser = PRESETS.map(|preset| preset.name))]
     preset: Option<String>,
-    /// Copy the hooks that the project's agents already have into the manifest
+    /// Move the hooks that the project's agents already have into the manifest
     #[arg(long)]
     import: bool,
     /// Do not ask; hooks are imported only with --import
@@ -48,54 +58,58 @@ struct AgentHere {
 pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let world = install::world()?;
     let agents = agents_here(&world);
-    let existing = init::existing_hooks(&world);
-    if let Some(path) = project_manifest(&world.root) {
-        if args.json {
-            return terminal.json(&json!({"manifest": path, "written": false, "agents": agents}));
-        }
-        let path = world.display_path(&path);
-        terminal.line(&format!("A manifest already exists: {path}"));
+    let existing = import::existing_hooks(&world);
+    let new = import::new_hooks(&world, existing.clone());
+    let left = native_hooks::unimportable_files(&world);
+    let manifest = project_manifest(&world.root);
+    if !args.json {
         print_agents(&agents, terminal);
-        return Ok(CommandStatus::Success);
+        print_existing(&existing, &new, &left, &world, terminal);
     }
     let asks = !args.yes && !args.json && is_interactive();
+    let question = format!(
+        "Move {} into the manifest, to run under every agent?",
+        counted(new.len(), "hook")
+    );
+    let imports = !new.is_empty() && (args.import || (asks && terminal.confirm(&question, true)));
+    let imported: &[ImportedHook] = if imports { &new } else { &[] };
+    let report = Report {
+        agents,
+        existing,
+        imported,
+        left,
+        world: &world,
+    };
+    if let Some(path) = manifest {
+        return extend(args, &path, &report, terminal);
+    }
     let mut preset = args.preset.as_deref().and_then(Preset::find);
-    if asks && preset.is_none() {
+    let has_guard = imported.iter().any(ImportedHook::is_guard);
+    if asks && preset.is_none() && !has_guard {
         preset = offer_presets(terminal);
     }
-    if cfg!(windows) && preset.is_none() {
+    if cfg!(windows) && preset.is_none() && !imports {
         // The sample script needs a shell that Windows does not have.
         preset = Preset::find("standard");
     }
-    let what = match preset {
-        Some(_) => "Write .anyhook/hooks.yaml with these guards?",
-        None => "Write .anyhook/hooks.yaml and a sample guard?",
+    let what = match (preset, imports) {
+        (Some(_), false) => "Write .anyhook/hooks.yaml with these guards?",
+        (Some(_), true) => "Write .anyhook/hooks.yaml with your hooks and these guards?",
+        (None, true) => "Write .anyhook/hooks.yaml with your hooks?",
+        (None, false) => "Write .anyhook/hooks.yaml and a sample guard?",
     };
     if asks && !terminal.confirm(what, true) {
         terminal.note("Nothing was written.");
         return Ok(CommandStatus::Success);
     }
-    let mut import = args.import;
-    if !existing.is_empty() && !args.json {
-        print_existing(&existing, import, &world, terminal);
-        let question = "Copy these hooks into the manifest?";
-        import = import || (asks && terminal.confirm(question, false));
-    }
-    let imported: &[ExistingHooks] = if import { &existing } else { &[] };
     let written = init::write_manifest(&world, preset, imported)?;
     if args.json {
-        let existing: Vec<Value> = existing
-            .iter()
-            .map(|one| {
-                json!({"agent": one.adapter.spec.id, "file": one.path, "hooks": one.hooks.len(),
-                    "imported": import, "warnings": one.warnings})
-            })
-            .collect();
-        return terminal.json(&json!({
-            "manifest": written.manifest, "guard": written.guard, "written": true,
-            "preset": preset.map(|preset| preset.name),
-            "trusted": written.trusted, "existing": existing, "agents": agents,
-        }));
+        let mut value = report.json(&written.manifest, true);
+        let preset = preset.map(|preset| preset.name);
+        value.insert("guard".to_owned(), json!(written.guard));
+        value.insert("preset".to_owned(), json!(preset));
+        value.insert("trusted".to_owned(), json!(written.trusted));
+        return terminal.json(&value);
     }
     let manifest = world.display_path(&written.manifest);
     if let Some(guard) = &written.guard {
@@ -105,19 +119,120 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
         ));
     }
     if let Some(preset) = preset {
-        terminal.line(&format!(
-            "Wrote {manifest} with the {} guards.",
-            preset.name
-        ));
+        let with = format!("Wrote {manifest} with the {} guards.", preset.name);
+        terminal.line(&with);
         print_preset(preset, terminal);
+    } else if imports {
+        terminal.line(&format!("Wrote {manifest}."));
     }
-    print_agents(&agents, terminal);
+    report.print_imported(terminal);
     terminal.line(if written.trusted {
         "Next: `anyhook test` shows each agent's answer; `anyhook install` activates the hooks."
     } else {
-        "Next: review the manifest and run `anyhook trust`, then `anyhook install`."
+        NEXT_AFTER_IMPORT
     });
     Ok(CommandStatus::Success)
+}
+
+const NEXT_AFTER_IMPORT: &str = "Next: `anyhook trust` approves the hooks, `anyhook install` activates them and takes them out of the agents' files.";
+
+/// Adds what is new to a manifest that exists.
+fn extend(
+    args: &InitArgs,
+    path: &Path,
+    report: &Report<'_>,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandStatus> {
+    let is_written = !report.imported.is_empty();
+    if is_written {
+        import::extend_manifest(report.world, path, report.imported)?;
+    }
+    if args.json {
+        return terminal.json(&report.json(path, is_written));
+    }
+    let shown = report.world.display_path(path);
+    if is_written {
+        terminal.line(&format!("Extended {shown}."));
+        report.print_imported(terminal);
+        terminal.line(NEXT_AFTER_IMPORT);
+    } else {
+        terminal.line(&format!("A manifest already exists: {shown}"));
+        if args.import {
+            terminal.line("There is no hook to import that it does not have.");
+        }
+    }
+    Ok(CommandStatus::Success)
+}
+
+/// What was found, and what of it goes into the manifest.
+struct Report<'a> {
+    agents: Vec<AgentHere>,
+    existing: Vec<NativeHook>,
+    imported: &'a [ImportedHook],
+    left: Vec<UnimportableFile>,
+    world: &'a Machine,
+}
+
+impl Report<'_> {
+    fn json(&self, manifest: &Path, is_written: bool) -> Map<String, Value> {
+        let is_imported = |native: &NativeHook| {
+            let mut sources = self.imported.iter().flat_map(|one| &one.sources);
+            sources.any(|source| source.path == native.path && source.label == native.label)
+        };
+        let existing = self.existing.iter().map(|native| {
+            json!({"agent": native.adapter.spec.id, "file": native.path, "hook": native.label,
+                "imported": is_imported(native), "warnings": native.warnings})
+        });
+        let left = self
+            .left
+            .iter()
+            .map(|one| json!({"agent": one.adapter.spec.id, "file": one.path, "why": one.why}));
+        let imported: Vec<&Hook> = self.imported.iter().map(|one| &one.hook).collect();
+        let members = [
+            ("manifest", json!(manifest)),
+            ("written", json!(is_written)),
+            ("imported", json!(imported)),
+            ("existing", existing.collect()),
+            ("not_imported", left.collect()),
+            ("agents", json!(self.agents)),
+        ];
+        let members = members.into_iter();
+        members
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
+    fn print_imported(&self, terminal: &Terminal) {
+        for one in self.imported {
+            let name = one.hook.name.as_deref().unwrap_or_default();
+            let sources = one.sources.iter().map(|source| {
+                format!(
+                    "{} of {}",
+                    source.label,
+                    self.world.display_path(&source.path)
+                )
+            });
+            let sources: Vec<String> = sources.collect();
+            terminal.line(&format!(
+                "  {}: {}",
+                terminal.bold(name),
+                sources.join(", ")
+            ));
+            let mut warnings: Vec<&str> = Vec::new();
+            for source in &one.sources {
+                let new = source
+                    .warnings
+                    .iter()
+                    .map(|warning| warning.message.as_str());
+                warnings.extend(new);
+            }
+            warnings.sort_unstable();
+            warnings.dedup();
+            for warning in warnings {
+                terminal.note(&format!("    {warning}"));
+            }
+        }
+    }
 }
 
 /// Shows the presets and lets the user choose; `None`: the sample script.
@@ -170,21 +285,43 @@ fn print_agents(agents: &[AgentHere], terminal: &Terminal) {
     table::print_unwrapped(terminal, ["agent", "version", "found at"], rows);
 }
 
-fn print_existing(existing: &[ExistingHooks], import: bool, world: &Machine, terminal: &Terminal) {
-    let hint = if import {
-        ""
-    } else {
-        "; `anyhook init --import` copies them into the manifest, for every agent"
-    };
-    for one in existing {
-        terminal.note(&format!(
-            "{} has {} in {}{hint}",
-            one.adapter.spec.name,
-            counted(one.hooks.len(), "hook"),
-            world.display_path(&one.path)
-        ));
-        for warning in &one.warnings {
-            terminal.note(&format!("  {}: {}", warning.field, warning.message));
+fn print_existing(
+    existing: &[NativeHook],
+    new: &[ImportedHook],
+    left: &[UnimportableFile],
+    world: &Machine,
+    terminal: &Terminal,
+) {
+    let mut files: Vec<(&NativeHook, usize)> = Vec::new();
+    for native in existing {
+        match files
+            .iter_mut()
+            .find(|(other, _)| other.path == native.path)
+        {
+            Some((_, count)) => *count += 1,
+            None => files.push((native, 1)),
         }
+    }
+    for (native, count) in files {
+        terminal.line(&format!(
+            "{} has {} in {}",
+            native.adapter.spec.name,
+            counted(count, "hook"),
+            world.display_path(&native.path)
+        ));
+    }
+    if new.len() < existing.len() && !new.is_empty() {
+        let new = counted(new.len(), "hook");
+        terminal.line(&format!(
+            "Of these, {new} are different and not in the manifest yet."
+        ));
+    }
+    for one in left {
+        let path = world.display_path(&one.path);
+        let why = &one.why;
+        terminal.line(&format!(
+            "{}: not imported: {path} ({why})",
+            one.adapter.spec.name
+        ));
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope;
+use anyhook_install::native_hooks::ActiveHooks;
 use anyhook_install::{
     EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds, ProgramNaming,
     ProgramPlan, Target, agent_trust, notes, scope_name, select,
@@ -19,7 +20,8 @@ use serde_json::{Value, json};
 
 use super::agents;
 use crate::cli::CommandStatus;
-use crate::render::{Terminal, counted, is_interactive};
+use crate::render::{Terminal, colour, counted, is_interactive};
+use crate::table;
 
 /// Install anyhook into the agents' own config files
 ///
@@ -37,9 +39,10 @@ pub(crate) struct InstallArgs {
     /// Change the project's config files or the user's
     #[arg(long, value_enum, default_value_t = ScopeName::Project)]
     scope: ScopeName,
-    /// `all` (except very frequent ones), `manifest` (only events your hooks use), or a comma-separated list
-    #[arg(long, default_value = "all", value_name = "EVENTS")]
-    events: String,
+    /// `manifest` (the events your hooks use), `all` (except very frequent ones), or a
+    /// comma-separated list [default: manifest; all for a user, or without a manifest]
+    #[arg(long, value_name = "EVENTS")]
+    events: Option<String>,
     /// Start the program by its absolute path, by the name `anyhook`, or wherever it is found, doing nothing where it is not [default: search in a project, absolute for a user]
     #[arg(long, value_enum)]
     command: Option<CommandName>,
@@ -49,6 +52,9 @@ pub(crate) struct InstallArgs {
     /// Also approve the entries in the agent's own trust settings, where it has any
     #[arg(long)]
     accept_trust: bool,
+    /// Leave hooks in the agents' files even if your manifest runs them too
+    #[arg(long)]
+    keep_native: bool,
     #[command(flatten)]
     apply: ApplyArgs,
 }
@@ -65,6 +71,9 @@ pub(crate) struct ApplyArgs {
     /// Show what would change without changing anything
     #[arg(long)]
     pub dry_run: bool,
+    /// Show the changes line by line
+    #[arg(long)]
+    pub diff: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub yes: bool,
@@ -105,6 +114,10 @@ pub(crate) struct AgentResult {
     pub files: Vec<FileChange>,
     pub error: Option<String>,
     pub events: Vec<String>,
+    /// The user's own hooks that were taken out of the file.
+    pub moved: Vec<String>,
+    /// How many of them were put back.
+    pub put_back: usize,
     pub notes: Vec<InstallNote>,
 }
 
@@ -133,11 +146,16 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     };
     let running = std::env::current_exe().context("could not find the path of this program")?;
     let program = ProgramPlan::new(&world, naming, &running)?;
-    let events = match args.events.as_str() {
-        "all" => EventSelection::All,
-        "manifest" => EventSelection::Manifest,
-        list => EventSelection::List(list.split(',').map(|name| name.trim().to_owned()).collect()),
+    let events = match args.events.as_deref() {
+        // The user's entries serve every project, with whatever hooks it has.
+        None if scope == Scope::User || needs.is_empty() => EventSelection::All,
+        None | Some("manifest") => EventSelection::Manifest,
+        Some("all") => EventSelection::All,
+        Some(list) => {
+            EventSelection::List(list.split(',').map(|name| name.trim().to_owned()).collect())
+        }
     };
+    let active = ActiveHooks::load(&world);
     let mut planned = Vec::new();
     let mut results = Vec::new();
     for adapter in adapters {
@@ -146,13 +164,23 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
             None => Target::for_scope(&world, adapter, scope),
         }
         .and_then(|target| Installation::plan(&world, target, &events, &needs, &program.program))
+        .map(|bridge| match why_hooks_stay(&world, &bridge, args) {
+            None => bridge.moving(&world, &active),
+            Some(_) => bridge,
+        })
         .and_then(|bridge| Ok((bridge.preview()?, bridge)));
         match bridge {
             Ok(edits) => planned.push(edits),
             Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
         }
     }
-    if !is_approved(&planned, &args.apply, "Write this?", &world, terminal) {
+    if !is_approved(
+        &planned,
+        &args.apply,
+        "Write these changes?",
+        &world,
+        terminal,
+    ) {
         return Ok(CommandStatus::Success);
     }
     if !args.apply.dry_run && !world.dirs.state.exists() {
@@ -164,7 +192,12 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
         program.apply(&world)?;
     }
     for (preview, bridge) in planned {
-        results.push(install(&world, &bridge, preview, &program, args));
+        let mut result = install(&world, &bridge, preview, &program, args);
+        if let Some(why) = why_hooks_stay(&world, &bridge, args) {
+            let note = notes::kept_twice_note(&world, &bridge, &active, &why);
+            result.notes.extend(note);
+        }
+        results.push(result);
     }
     if !args.apply.dry_run {
         old_files::delete_old_files(&world.dirs.state, usize::MAX);
@@ -198,6 +231,21 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     Ok(status(&results))
 }
 
+/// Why the user's own hooks are not taken out of the file: the bridge would not
+/// run in their place, or they are wanted.
+fn why_hooks_stay(world: &Machine, bridge: &Installation, args: &InstallArgs) -> Option<String> {
+    if args.keep_native {
+        return Some("`--keep-native`".to_owned());
+    }
+    if !args.accept_trust && agent_trust::reviews_entries(world, &bridge.target) {
+        let name = &bridge.target.adapter.spec.name;
+        return Some(format!(
+            "{name} skips the new entries until they are reviewed; `anyhook install --accept-trust` approves them"
+        ));
+    }
+    None
+}
+
 fn install(
     world: &Machine,
     bridge: &Installation,
@@ -224,13 +272,18 @@ fn install(
     notes.extend(notes::agent_notes(world, bridge, &program.program));
     AgentResult {
         events: bridge.events().into_iter().map(str::to_owned).collect(),
+        moved: bridge
+            .moved()
+            .iter()
+            .map(|hook| hook.label.clone())
+            .collect(),
         notes,
         ..AgentResult::changed(adapter, scope, files)
     }
 }
 
-/// Shows the edits to a user who is there or asked for a dry run, and asks
-/// before files change.
+/// Shows a summary of the edits to a user who is there, the edits themselves if
+/// wanted, and asks before files change.
 pub(crate) fn is_approved(
     planned: &[PlannedEdits],
     args: &ApplyArgs,
@@ -240,18 +293,61 @@ pub(crate) fn is_approved(
 ) -> bool {
     let files = planned.iter().flat_map(|(files, _)| files);
     let changed: Vec<_> = files.filter(|file| !file.change.is_empty()).collect();
-    if !args.json && (args.dry_run || is_interactive()) {
+    if !args.json && args.diff {
         for file in &changed {
-            terminal.text(&file.change.diff(&world.display_path(&file.path)));
+            print_diff(&file.change.diff(&world.display_path(&file.path)), terminal);
         }
     }
     let needs_answer =
         !(args.dry_run || args.yes || args.json || changed.is_empty()) && is_interactive();
+    if needs_answer {
+        print_plan(planned, world, terminal);
+        if !args.diff {
+            terminal.note("`--diff` shows every line.");
+        }
+    }
     let is_approved = !needs_answer || terminal.confirm(question, true);
     if !is_approved {
         terminal.note("Nothing was changed.");
     }
     is_approved
+}
+
+/// One line per agent and file: how much changes.
+fn print_plan(planned: &[PlannedEdits], world: &Machine, terminal: &Terminal) {
+    let edits = planned.iter().flat_map(|(files, bridge)| {
+        let changed = files.iter().filter(|file| !file.change.is_empty());
+        changed.map(move |file| (file, bridge))
+    });
+    let rows = edits.map(|(file, bridge)| {
+        let (added, removed) = file.change.line_counts();
+        let moved = match bridge.moved().len() {
+            0 => String::new(),
+            count => format!("{} moved", counted(count, "hook")),
+        };
+        [
+            (&bridge.target.adapter.spec.name).into(),
+            world.display_path(&file.path).into(),
+            counted(bridge.events().len(), "event").into(),
+            format!("+{added} -{removed} lines").into(),
+            moved.into(),
+        ]
+    });
+    table::print(terminal, ["agent", "file", "events", "change", ""], rows);
+}
+
+/// A unified diff, coloured as git does.
+pub(crate) fn print_diff(diff: &str, terminal: &Terminal) {
+    for line in diff.lines() {
+        let colour = match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => colour::BOLD,
+            [b'+', ..] => colour::GREEN,
+            [b'-', ..] => colour::RED,
+            [b'@', ..] => colour::CYAN,
+            _ => colour::PLAIN,
+        };
+        terminal.line(&terminal.paint(colour, line));
+    }
 }
 
 pub(crate) fn status(results: &[AgentResult]) -> CommandStatus {
@@ -266,6 +362,8 @@ impl AgentResult {
             files,
             error: None,
             events: Vec::new(),
+            moved: Vec::new(),
+            put_back: 0,
             notes: Vec::new(),
         }
     }
@@ -299,6 +397,7 @@ impl AgentResult {
             "agent": self.adapter.spec.id,
             "scope": scope_name(self.scope),
             "events": self.events,
+            "moved": self.moved,
             "changed": self.is_changed(),
             "files": self.files_json(world),
             "notes": self.notes,
@@ -330,6 +429,18 @@ impl AgentResult {
         };
         let events = counted(self.events.len(), "event");
         terminal.line(&format!("{name}: {done}, {events}, {paths}"));
+        if !self.moved.is_empty() {
+            let (count, moved) = (counted(self.moved.len(), "hook"), self.moved.join(", "));
+            let moved = if dry_run {
+                format!("would take out {count}: {moved}")
+            } else {
+                format!("took out {count}, which the manifest runs now: {moved}")
+            };
+            terminal.line(&format!("  {moved}"));
+            if self.scope == Scope::Project {
+                terminal.note("  note: whoever shares this file needs anyhook for them to run; `--keep-native` leaves them in it");
+            }
+        }
         for note in &self.notes {
             terminal.note(&format!("  note: {}", note.text));
         }

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use anyhook_install::native_hooks;
 use anyhook_model::capability::InferredCapability;
 use anyhook_model::hook::SPEC;
 use anyhook_model::parse::{self, Vocabulary};
@@ -24,6 +25,7 @@ use openhook::discovery::{Discovery, FILE_NAME as OPENHOOK};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::install;
 use crate::cli::CommandStatus;
 use crate::render::{Terminal, counted, visible};
 
@@ -163,12 +165,26 @@ pub(crate) fn run(args: &TrustArgs, terminal: &Terminal) -> anyhow::Result<Comma
         terminal.line("Trusted already and unchanged since; nothing to do.");
     } else if trusted {
         terminal.line("Trusted. `anyhook untrust` reverses this.");
+        print_hooks_running_twice(terminal)?;
     } else {
         terminal.note(
             "Not trusted: none of these hooks run. After reviewing them, run `anyhook trust --yes`",
         );
     }
     Ok(CommandStatus::success_if(trusted))
+}
+
+/// From now on the bridge runs these, and so do the agents themselves.
+fn print_hooks_running_twice(terminal: &Terminal) -> anyhow::Result<()> {
+    let twice = native_hooks::running_twice(&install::world()?);
+    if !twice.is_empty() {
+        let labels: Vec<&str> = twice.iter().map(|hook| hook.label.as_str()).collect();
+        terminal.note(&format!(
+            "These run in the agent's own file as well: {}. `anyhook install` takes them out there.",
+            labels.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 pub(crate) fn untrust(args: &UntrustArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {

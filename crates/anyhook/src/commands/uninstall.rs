@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::agents;
 use super::install::{self, AgentResult, ApplyArgs, ScopeName};
 use crate::cli::CommandStatus;
-use crate::render::Terminal;
+use crate::render::{Terminal, counted};
 
 /// Remove anyhook from the agents' config files
 ///
@@ -53,10 +53,10 @@ pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<C
                 results.extend(unreadable(&world, &target, &error));
                 continue;
             }
-            if !target.has_bridge() {
+            let bridge = Installation::existing(&world, target);
+            if !bridge.target.has_bridge() && bridge.taken_out() == 0 {
                 continue;
             }
-            let bridge = Installation::existing(&world, target);
             match bridge.preview_uninstall() {
                 Ok(files) => planned.push((files, bridge)),
                 Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
@@ -82,6 +82,7 @@ pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<C
                 json!({
                     "agent": result.adapter.spec.id,
                     "files": result.files_json(&world),
+                    "put_back": result.put_back,
                     "notes": result.notes,
                     "error": result.error,
                 })
@@ -123,8 +124,10 @@ fn uninstall(
 ) -> AgentResult {
     let Target { adapter, scope, .. } = bridge.target;
     let notes = notes::kept_notes(&bridge.target);
+    let put_back = bridge.taken_out();
     if dry_run {
         return AgentResult {
+            put_back,
             notes,
             ..AgentResult::changed(adapter, scope, preview)
         };
@@ -136,6 +139,7 @@ fn uninstall(
     });
     match done {
         Ok(files) => AgentResult {
+            put_back,
             notes,
             ..AgentResult::changed(adapter, scope, files)
         },
@@ -160,6 +164,12 @@ fn print_uninstalled(result: &AgentResult, world: &Machine, dry_run: bool, termi
         } else {
             format!("{name}: {would_be}removed from {path}")
         });
+    }
+    if result.put_back > 0 {
+        let hooks = counted(result.put_back, "hook");
+        terminal.line(&format!(
+            "  {would_be}put back {hooks} that `anyhook install` had taken out"
+        ));
     }
     for note in &result.notes {
         terminal.note(&format!("{name}: {}.", note.text));
