@@ -68,8 +68,24 @@ pub fn parse_answer_with_fields(stdout: &str, more_fields: &[&str]) -> ParsedStd
     match lenient_json::parse(text) {
         Ok(Value::Object(object)) => AnswerReader::default().convert(object, more_fields),
         Ok(_) => ParsedStdout::unreadable("stdout is JSON, but not an object"),
-        Err(error) => ParsedStdout::unreadable(format!("stdout is not JSON ({error})")),
+        Err(error) => ParsedStdout::unreadable(format!(
+            "stdout is not JSON ({error}): `{}`",
+            beginning(text)
+        )),
     }
+}
+
+/// Characters of an unreadable answer in a message.
+const SHOWN_CHARS: usize = 80;
+
+/// The first characters of a text, for a message.
+fn beginning(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut shown: String = letters.by_ref().take(SHOWN_CHARS).collect();
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown.replace(['\n', '\r'], " ")
 }
 
 /// An answer while its fields are read.

@@ -78,6 +78,9 @@ pub struct HookRun {
     /// Reason of a decision, text of a warning, rule of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// What it wrote to stderr; only `anyhook test` keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
     /// Why `outcome` had no effect; absent: it had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_effect: Option<WithoutEffect>,
@@ -94,6 +97,14 @@ pub enum WithoutEffect {
 }
 
 impl HookRun {
+    /// Whether the hook did not do its work, or was not allowed to.
+    pub fn has_failed(&self) -> bool {
+        matches!(
+            self.outcome,
+            RunOutcome::Error | RunOutcome::Timeout | RunOutcome::Refused | RunOutcome::Warn
+        )
+    }
+
     /// The outcome in words: `deny`, or `would deny` if it had no effect.
     pub fn outcome_text(&self) -> String {
         let outcome = serde_json::to_value(self.outcome).unwrap_or_default();

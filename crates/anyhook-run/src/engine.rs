@@ -92,6 +92,8 @@ pub struct EventOptions {
     pub notice: Option<String>,
     /// Whose hooks apply; `None`: as the event says.
     pub folders: Option<EventFolders>,
+    /// Keep what hooks write to stderr, to show it to their author.
+    pub keeps_stderr: bool,
 }
 
 /// The result of one event.
@@ -906,6 +908,7 @@ impl EventRun<'_> {
             // would do so for ever.
             fail_closed: self.fail_closed && can_prevent(&self.event),
             owns_process: self.options.owns_process,
+            keeps_stderr: self.options.keeps_stderr,
             envelopes,
             readings: &self.readings,
             files,

@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::registries::RegistryArgs;
 use crate::commands::{
     agents, allow_once, caller, check, codex, completions, convert, demo, doctor, emit, explain,
-    guard, init, install, log, man, openhook, registries, replay, run, schema, serve, ship, stats,
-    status, tail, test, trust, uninstall, validate,
+    guard, init, install, list, log, man, openhook, registries, replay, run, schema, serve, ship,
+    stats, status, tail, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -36,6 +36,7 @@ enum Command {
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Init(init::InitArgs),
+    List(list::ListArgs),
     Validate(validate::ValidateArgs),
     Convert(convert::ConvertArgs),
     Agents(agents::AgentsArgs),
@@ -152,6 +153,7 @@ pub(crate) fn main() -> u8 {
         Command::Status(args) => status::run(&args, &terminal),
         Command::Doctor(args) => doctor::run(&args, &terminal),
         Command::Init(args) => init::run(&args, &terminal),
+        Command::List(args) => list::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Agents(args) => agents::run(&args, &terminal),

@@ -14,6 +14,7 @@ pub(crate) mod explain;
 pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod install;
+pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod man;
 pub(crate) mod openhook;

@@ -5,7 +5,8 @@
 
 use anyhook_agents::Adapter;
 use anyhook_agents::respond::RenderOptions;
-use anyhook_model::{HookResponse, HookRun, Loss};
+use anyhook_model::{HookResponse, HookRun, Loss, RunOutcome};
+use anyhook_run::engine::is_preventable;
 use anyhook_run::{Engine, EventOptions, agent};
 use serde::Serialize;
 use serde_json::Value;
@@ -18,6 +19,9 @@ pub(crate) struct SimulatedCall {
     pub agent: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub native_event: String,
+    /// The canonical event.
+    #[serde(skip)]
+    pub event: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_tool: Option<String>,
     pub payload: Value,
@@ -58,7 +62,11 @@ impl SimulatedCall {
         let bytes = payload.to_string();
         let mut event = agent.decode(bytes.as_bytes(), Some(native_event))?.event;
         event.cwd = Some(folder.to_owned());
-        let outcome = engine.handle(&event, &EventOptions::default());
+        let options = EventOptions {
+            keeps_stderr: true,
+            ..EventOptions::default()
+        };
+        let outcome = engine.handle(&event, &options);
         let rendered = adapter.render(&event, &outcome.response, RenderOptions::default());
         let mut lost = outcome.lost;
         lost.extend(rendered.lost);
@@ -71,6 +79,7 @@ impl SimulatedCall {
             agent: adapter.spec.id.to_string(),
             native_tool: event.native_tool_name().map(str::to_owned),
             native_event: event.native_event,
+            event: event.event,
             payload,
             response: outcome.response,
             stdout: rendered.stdout,
@@ -81,6 +90,37 @@ impl SimulatedCall {
             hooks: outcome.runs,
             warnings: outcome.warnings,
         })
+    }
+
+    /// What becomes of the call, in words for a heading.
+    pub(crate) fn verdict(&self) -> (&'static str, &'static str) {
+        let has_failed = self.hooks.iter().any(|run| run.has_failed());
+        let cannot_block = self.lost.iter().any(|loss| loss.field == "decision");
+        match self.decision_label() {
+            _ if self.payload.is_null() => ("no such event", colour::DIM),
+            "deny" if cannot_block => ("denied, but this agent cannot block it", colour::BOLD_RED),
+            "deny" => ("blocked", colour::GREEN),
+            "ask" => ("asks the user", colour::YELLOW),
+            _ if has_failed
+                && self
+                    .hooks
+                    .iter()
+                    .any(|run| run.outcome == RunOutcome::Refused) =>
+            {
+                (
+                    "hooks not allowed to run: nothing is checked",
+                    colour::BOLD_RED,
+                )
+            }
+            _ if has_failed && is_preventable(&self.event) => {
+                ("failed open: the tool runs", colour::BOLD_RED)
+            }
+            _ if has_failed => ("a hook failed", colour::BOLD_RED),
+            "rewrite" => ("changed", colour::CYAN),
+            "context" => ("allowed, with context", colour::GREEN),
+            _ if self.hooks.is_empty() => ("no hook", colour::DIM),
+            _ => ("allowed", colour::GREEN),
+        }
     }
 
     /// The hooks' decision in one word.

@@ -197,7 +197,7 @@ fn text_for_people() {
         "",
     );
     for part in [
-        "kiro  PreToolUse",
+        "kiro  blocked  PreToolUse",
         "  hook    guard: deny not-here",
         "  stderr  not-here",
         "  exit    2",
@@ -214,5 +214,162 @@ fn text_for_people() {
     assert!(
         wrong.stderr.contains("did you mean `before_tool_execute`"),
         "{wrong:?}"
+    );
+}
+
+/// Without `ANYHOOK_TRUST`.
+fn plain(scratch: &Scratch, arguments: &[&str], stdin: &str) -> ProcessOutput {
+    let binary = scratch.command(env!("CARGO_BIN_EXE_anyhook"));
+    binary.run(arguments, stdin).unwrap()
+}
+
+/// Each way in which a hook fails says what happened to the call and what to write.
+#[test]
+fn test_says_what_to_do_about_a_hook_that_fails() {
+    for (script, fields, says) in [
+        (
+            "exit 1",
+            "blocking: true",
+            &[
+                "failed open: the tool runs",
+                "only exit code 2 denies",
+                "on_failure: block",
+            ][..],
+        ),
+        (
+            "echo no >&2; exit 2",
+            "blocking: false",
+            &["`blocking: true`", "no"],
+        ),
+        (
+            "echo debug: $HOME; exit 0",
+            "blocking: true",
+            &["debug: ", "print debug text to stderr"],
+        ),
+        (
+            "sleep 30",
+            "blocking: true",
+            &["stopped after 1 s", "timeout_action: block"],
+        ),
+        (
+            "nosuchprogram; exit 0",
+            "blocking: true",
+            &["allowed", "nosuchprogram: "],
+        ),
+        (
+            "nosuchprogram",
+            "blocking: false",
+            &["exit code 127", "nosuchprogram: "],
+        ),
+    ] {
+        let scratch = Scratch::new().unwrap();
+        scratch
+            .exec("hook.sh", &format!("#!/bin/sh\n{script}\n"))
+            .unwrap();
+        let manifest = format!(
+            "spec: hooks/1.0\nhooks:\n- name: one\n  event: before_tool_execute\n  {fields}\n  handler: {{type: command, command: ./hook.sh, timeout: 1}}\n"
+        );
+        scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+        let untrusted = plain(&scratch, &["test", "--agent", "claude-code"], "");
+        assert_eq!(untrusted.exit, Some(1), "{untrusted:?}");
+        assert!(
+            untrusted.stdout.is_empty() && untrusted.stderr.contains("anyhook trust"),
+            "{untrusted:?}"
+        );
+        plain(&scratch, &["trust", "--yes"], "");
+        let ran = plain(&scratch, &["test", "--agent", "claude-code"], "");
+        let is_silent = script.ends_with("exit 0") && !script.contains("debug");
+        assert_eq!(ran.exit, Some(i32::from(!is_silent)), "{script}: {ran:?}");
+        for part in says {
+            assert!(
+                ran.stdout.contains(part),
+                "{script}: no `{part}` in {}",
+                ran.stdout
+            );
+        }
+    }
+}
+
+#[test]
+fn a_script_with_windows_line_endings_is_named_as_such() {
+    let scratch = Scratch::new().unwrap();
+    scratch.exec("hook.sh", "#!/bin/sh\r\nexit 0\r\n").unwrap();
+    let manifest = "spec: hooks/1.0\nhooks:\n- event: before_tool_execute\n  handler: {type: command, command: ./hook.sh}\n";
+    scratch.file(".anyhook/hooks.yaml", manifest).unwrap();
+    plain(&scratch, &["trust", "--yes"], "");
+    let ran = plain(&scratch, &["test", "--agent", "claude-code"], "");
+    assert!(ran.stdout.contains("CRLF"), "{}", ran.stdout);
+}
+
+#[test]
+fn test_without_a_manifest_or_with_a_broken_one_fails() {
+    let scratch = Scratch::new().unwrap();
+    let ran = plain(&scratch, &["test"], "");
+    assert_eq!(ran.exit, Some(1));
+    assert!(ran.stderr.contains("anyhook init"), "{ran:?}");
+    scratch
+        .file(".anyhook/hooks.yaml", "spec: hooks/1.0\nhooks: {}\n")
+        .unwrap();
+    for arguments in [&["test"][..], &["test", "--json"], &["list"]] {
+        let ran = plain(&scratch, arguments, "");
+        assert_eq!(ran.exit, Some(1), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn list_shows_state_agents_and_the_last_run() {
+    let scratch = Scratch::new().unwrap();
+    let none = plain(&scratch, &["list"], "");
+    assert!(none.stdout.contains("anyhook init"), "{none:?}");
+    scratch
+        .exec("hook.sh", "#!/bin/sh\necho no >&2; exit 2\n")
+        .unwrap();
+    let manifest = "spec: hooks/1.0\nhooks:\n- name: one\n  event: before_tool_execute\n  matcher: shell\n  blocking: true\n  handler: {type: command, command: ./hook.sh}\n";
+    scratch.file(".anyhook/hooks.yaml", manifest).unwrap();
+    let list = || {
+        let ran = plain(&scratch, &["list", "--json"], "");
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+        ran.json().unwrap()[0].clone()
+    };
+    assert_eq!(list()["state"], "untrusted");
+    assert_eq!(list()["agents"], serde_json::json!([]));
+    plain(&scratch, &["trust", "--yes"], "");
+    anyhook(
+        &scratch,
+        &[
+            "install",
+            "--agent",
+            "claude-code",
+            "--agent",
+            "cursor",
+            "--yes",
+        ],
+        "",
+    );
+    let row = list();
+    assert_eq!(
+        (&row["state"], &row["last"]),
+        (&serde_json::json!("active"), &Value::Null)
+    );
+    assert_eq!(row["agents"], serde_json::json!(["claude-code", "cursor"]));
+    let call = payload(&scratch).to_string();
+    plain(&scratch, &["run", "--agent", "claude-code"], &call);
+    let row = list();
+    assert_eq!(row["last"]["outcome"], "deny", "{row}");
+    let text = plain(&scratch, &["list"], "");
+    assert!(
+        text.stdout.contains("deny") && text.stdout.contains(".anyhook/hooks.yaml"),
+        "{}",
+        text.stdout
+    );
+    let narrow = scratch
+        .command(env!("CARGO_BIN_EXE_anyhook"))
+        .env("COLUMNS", "80")
+        .run(["list"], "")
+        .unwrap();
+    assert!(
+        narrow.stdout.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        narrow.stdout
     );
 }

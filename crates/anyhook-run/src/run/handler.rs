@@ -41,6 +41,8 @@ pub struct HandlerCall<'a> {
     pub fail_closed: bool,
     /// See [`ProcessRequest::owns_process`].
     pub owns_process: bool,
+    /// The record gets what the hook writes to stderr.
+    pub keeps_stderr: bool,
     /// Those of the event, for a hook with the OpenHook dialect.
     pub envelopes: &'a [Envelope],
     /// Commands that were read for other hooks of the event.
@@ -162,6 +164,7 @@ impl HandlerCall<'_> {
             HandlerKind::Prompt | HandlerKind::Agent => self.ask_evaluator(),
         };
         let cannot_start = |why| HandlerOutput::without_answer(ProcessEnd::NotStarted(why));
+        let mut stderr = None;
         let (outcome, exit, lost) = match output.unwrap_or_else(|why| Some(cannot_start(why))) {
             None => (self.without_evaluator(), None, Vec::new()),
             Some(output) => {
@@ -169,6 +172,9 @@ impl HandlerCall<'_> {
                     Ending::Exit(code) if kind == HandlerKind::Command => Some(code),
                     _ => None,
                 };
+                let kept =
+                    Some(&output.stderr).filter(|text| self.keeps_stderr && !text.is_empty());
+                stderr = kept.cloned();
                 let mut rules = self.rules();
                 rules.blocking &= !output.observes_only;
                 let lost = output.lost.clone();
@@ -183,6 +189,7 @@ impl HandlerCall<'_> {
         HandlerRun {
             record: HookRun {
                 exit,
+                stderr,
                 duration_ms: started.elapsed().as_secs_f64() * 1000.0,
                 ..self.selected.new_run(outcome.run, message)
             },

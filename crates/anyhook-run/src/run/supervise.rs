@@ -92,6 +92,7 @@ fn run_hook(engine: &Engine, task: HookTask<'_>) -> Result<(), String> {
         fail_closed: false,
         files: &CheckedFiles::default(),
         owns_process: true,
+        keeps_stderr: false,
         envelopes: &task.envelopes,
         readings: &CommandReadings::default(),
     };

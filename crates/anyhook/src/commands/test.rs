@@ -1,18 +1,28 @@
 //! `anyhook test`: runs the hooks on a sample or given event, and shows what each
 //! agent would get and do.
 
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
+
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
+use anyhook_install::DetectedAgent;
 use anyhook_model::event::field;
-use anyhook_model::{HookEvent, HookRun, RunOutcome, registry, suggest};
+use anyhook_model::hook::TimeoutAction;
+use anyhook_model::{Hook, HookEvent, HookRun, RunOutcome, registry, suggest};
 use anyhook_run::Engine;
+use anyhook_run::config::discover::{LoadProblem, PROJECT_FOLDER};
+use anyhook_run::config::in_force::{HookInForce, HookState};
+use anyhook_run::config::manifest;
+use anyhook_util::shell::{self, Syntax};
 use anyhook_util::time::rfc3339;
 use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::cli::CommandStatus;
-use crate::commands::{agents, explain};
+use crate::commands::{agents, explain, install};
 use crate::render::{Terminal, colour, visible};
 use crate::simulation::SimulatedCall;
 use crate::table::{self, Cell};
@@ -21,18 +31,21 @@ use crate::table::{self, Cell};
 ///
 /// The hooks really run, with the current folder as the project; no agent is
 /// needed. Nothing is recorded, except when an async hook ends. Exits with 1 if
-/// a hook times out, cannot be started, prints an invalid answer or is not
-/// allowed to run.
+/// a hook fails or is not allowed to run, or a manifest cannot be read.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook test --input '{\"command\": \"rm -rf /\"}'\n  \
                         anyhook test --agent cursor --agent codex --event before_prompt\n  \
-                        anyhook test --payload --agent all < payload.json"
+                        anyhook test --payload --all < payload.json\n  \
+                        anyhook test --watch"
 )]
 pub(crate) struct TestArgs {
-    /// An agent (repeat for more) or `all`
-    #[arg(long, default_value = "all")]
+    /// An agent (repeat for more) or `all` [default: the agents found here, or all]
+    #[arg(long)]
     agent: Vec<String>,
+    /// All supported agents
+    #[arg(long, conflicts_with = "agent")]
+    all: bool,
     /// The event, by its canonical or an agent's own name [default: before_tool_execute]
     #[arg(long)]
     event: Option<String>,
@@ -48,55 +61,178 @@ pub(crate) struct TestArgs {
     /// The agent that sent the payload [default: detected from the payload]
     #[arg(long, requires = "payload", value_name = "AGENT")]
     from: Option<String>,
+    /// Run again whenever a manifest or one of its scripts changes, until interrupted
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &TestArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let adapters: Vec<&'static Adapter> = if args.agent.iter().any(|name| name == "all") {
-        clients().collect()
-    } else {
-        let names = args.agent.iter();
-        names
-            .map(|name| agents::find(name))
-            .collect::<Result<_, _>>()?
-    };
+    let adapters = selected_agents(args)?;
     let folder = std::env::current_dir().context("could not read the current folder")?;
-    let folder = folder.to_string_lossy();
+    let text = folder.to_string_lossy();
     let event = if args.payload {
         explain::event_from_stdin(args.from.as_deref(), args.event.as_deref())
             .map_err(|error| anyhow!(format!("{error:#}").replace("--agent", "--from")))?
             .0
     } else {
-        event_from_args(args, &adapters, &folder)?
+        event_from_args(args, &adapters, &text)?
     };
-    let engine = Engine::from_env();
-    let mut calls = Vec::new();
-    for adapter in adapters {
-        calls.push(simulate(&engine, adapter, &event, &folder)?);
+    loop {
+        let engine = Engine::from_env();
+        let before = watched_files(&engine, &folder);
+        let status = run_once(args, &engine, &adapters, &event, &folder, terminal)?;
+        if !args.watch {
+            return Ok(status);
+        }
+        terminal.note("Waiting for a change; Ctrl-C ends.");
+        while watched_files(&engine, &folder) == before {
+            std::thread::sleep(WATCH_INTERVAL);
+        }
+        terminal.line("");
     }
+}
+
+/// How often `--watch` looks at the files.
+const WATCH_INTERVAL: Duration = Duration::from_millis(300);
+
+fn selected_agents(args: &TestArgs) -> anyhow::Result<Vec<&'static Adapter>> {
+    if args.all || args.agent.iter().any(|name| name == "all") {
+        return Ok(clients().collect());
+    }
+    if !args.agent.is_empty() {
+        let names = args.agent.iter();
+        return names.map(|name| agents::find(name)).collect();
+    }
+    let machine = install::world()?;
+    let is_here =
+        |adapter: &&'static Adapter| DetectedAgent::detect(&machine, adapter).is_present();
+    let here: Vec<&'static Adapter> = clients().filter(is_here).collect();
+    Ok(if here.is_empty() {
+        clients().collect()
+    } else {
+        here
+    })
+}
+
+/// The manifests, and the files beside them and in their commands, with their times.
+fn watched_files(engine: &Engine, folder: &Path) -> Vec<(PathBuf, Option<SystemTime>)> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let (hooks, problems) = engine.hooks_in_force(folder);
+    files.extend(problems.into_iter().map(|problem| problem.path));
+    for one in hooks {
+        if let Some(parent) = one.manifest.parent() {
+            let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+            files.extend(entries.map(|entry| entry.path()));
+        }
+        let line = one.hook.handler.command.unwrap_or_default();
+        let words = shell::split(&line, Syntax::SCRIPT).words;
+        files.extend(words.iter().map(|word| one.root.join(&word.text)));
+        files.push(one.manifest);
+    }
+    files.push(folder.join(PROJECT_FOLDER));
+    files.sort();
+    files.dedup();
+    let time = |path: &PathBuf| path.metadata().and_then(|meta| meta.modified()).ok();
+    files
+        .into_iter()
+        .map(|path| (path.clone(), time(&path)))
+        .collect()
+}
+
+fn run_once(
+    args: &TestArgs,
+    engine: &Engine,
+    adapters: &[&'static Adapter],
+    event: &HookEvent,
+    folder: &Path,
+    terminal: &Terminal,
+) -> anyhow::Result<CommandStatus> {
+    let (hooks, problems) = engine.hooks_in_force(folder);
+    if !args.json
+        && let Some(status) = print_obstacles(&hooks, &problems, terminal)
+    {
+        return Ok(status);
+    }
+    let text = folder.to_string_lossy();
+    let (sender, receiver) = mpsc::channel();
+    let mut calls = std::thread::scope(|scope| {
+        for (position, adapter) in adapters.iter().enumerate() {
+            let (sender, text) = (sender.clone(), &text);
+            scope.spawn(move || {
+                let call = simulate(engine, adapter, event, text);
+                // The receiver is gone only if another call has failed.
+                let _ = sender.send((position, call));
+            });
+        }
+        drop(sender);
+        let mut calls = Vec::new();
+        for (position, call) in receiver {
+            let call = call?;
+            if !args.json {
+                print_call(&call, &hooks, terminal);
+            }
+            calls.push((position, call));
+        }
+        anyhow::Ok(calls)
+    })?;
+    calls.sort_by_key(|(position, _)| *position);
+    let calls: Vec<SimulatedCall> = calls.into_iter().map(|(_, call)| call).collect();
     if args.json {
         terminal.json(&calls)?;
     } else {
-        for call in &calls {
-            print_call(call, terminal);
-        }
         if calls.len() > 1 {
             print_summary(&calls, terminal);
         }
-        if calls.iter().all(|call| call.hooks.is_empty()) {
+        if calls.iter().all(|call| call.payload.is_null()) {
+            terminal.note(&format!(
+                "None of these agents has an event like `{}`.",
+                event.event
+            ));
+        } else if calls.iter().all(|call| call.hooks.is_empty()) {
             terminal.note("No hook is for this event; `anyhook explain` shows why.");
         }
     }
-    let has_failed = |run: &HookRun| {
-        matches!(
-            run.outcome,
-            RunOutcome::Error | RunOutcome::Timeout | RunOutcome::Refused
-        )
-    };
     let mut runs = calls.iter().flat_map(|call| &call.hooks);
-    Ok(CommandStatus::success_if(!runs.any(has_failed)))
+    let has_failed = runs.any(HookRun::has_failed);
+    Ok(CommandStatus::success_if(
+        !has_failed && problems.is_empty(),
+    ))
+}
+
+/// What keeps every hook from running, once instead of once per agent.
+fn print_obstacles(
+    hooks: &[HookInForce],
+    problems: &[LoadProblem],
+    terminal: &Terminal,
+) -> Option<CommandStatus> {
+    for problem in problems {
+        let path = problem.path.display();
+        terminal.error(&format!(
+            "`{path}`: {}; `anyhook validate` shows all mistakes",
+            problem.message
+        ));
+    }
+    if hooks.iter().any(HookInForce::is_active) {
+        return None;
+    }
+    let Some(first) = hooks.first() else {
+        if problems.is_empty() {
+            terminal.error("no hook applies here; `anyhook init` writes a first manifest");
+        }
+        return Some(CommandStatus::Failure);
+    };
+    let path = first.manifest.display();
+    terminal.error(&match &first.state {
+        HookState::Untrusted(why) => {
+            format!("`{path}`: {why}, so none of its hooks run; review them with `anyhook trust`")
+        }
+        HookState::Refused(why) => format!("`{path}`: {why}"),
+        _ => format!("`{path}`: none of its hooks run here"),
+    });
+    Some(CommandStatus::Failure)
 }
 
 fn simulate(
@@ -188,15 +324,18 @@ fn sample_input(tool: &str) -> Value {
     }
 }
 
-fn print_call(call: &SimulatedCall, terminal: &Terminal) {
+fn print_call(call: &SimulatedCall, hooks: &[HookInForce], terminal: &Terminal) {
     let tool = call.native_tool.as_deref();
     let what = [Some(call.native_event.as_str()), tool];
     let what: Vec<&str> = what.into_iter().flatten().collect();
-    terminal.line(&format!(
-        "{}  {}",
+    let (verdict, colour) = call.verdict();
+    let head = format!(
+        "{}  {}  {}",
         terminal.bold(&call.agent),
+        terminal.paint(colour, verdict),
         visible(&what.join(" "))
-    ));
+    );
+    terminal.line(head.trim_end());
     let row = |label: &str, text: &str| {
         for (n, line) in text.trim_end().lines().enumerate() {
             let label = if n == 0 { label } else { "" };
@@ -206,7 +345,19 @@ fn print_call(call: &SimulatedCall, terminal: &Terminal) {
     for run in &call.hooks {
         let outcome = run.outcome_text();
         let message = run.message.as_deref().unwrap_or_default();
+        let prefix = format!("hook `{}`: ", run.hook);
+        let message = message.strip_prefix(&prefix).unwrap_or(message);
         row("hook", &format!("{}: {outcome} {message}", run.hook));
+        let stderr = run.stderr.as_deref().unwrap_or_default().trim();
+        if !message.contains(stderr) {
+            row("", &format!("stderr: {stderr}"));
+        }
+        let hook = hooks
+            .iter()
+            .find(|one| one.label == run.hook && one.manifest.to_string_lossy() == run.manifest);
+        if let Some(hint) = hint(run, hook.map(|one| &one.hook)) {
+            row("help", &hint);
+        }
     }
     if !call.payload.is_null() {
         row("stdout", &call.stdout);
@@ -217,20 +368,66 @@ fn print_call(call: &SimulatedCall, terminal: &Terminal) {
     for loss in &call.lost {
         row("lost", &format!("{}: {}", loss.field, loss.message));
     }
-    for warning in &call.warnings {
+    let said = |warning: &&String| {
+        let mut runs = call.hooks.iter();
+        runs.any(|run| {
+            let message = run.message.as_deref().unwrap_or_default();
+            !message.is_empty() && warning.contains(message.trim())
+        })
+    };
+    for warning in call.warnings.iter().filter(|warning| !said(warning)) {
         row("warning", warning);
     }
     terminal.line("");
 }
 
+/// What to do about a hook that failed.
+fn hint(run: &HookRun, hook: Option<&Hook>) -> Option<String> {
+    let blocking = hook.is_some_and(|hook| hook.blocking);
+    let message = run.message.as_deref().unwrap_or_default();
+    match (run.outcome, run.exit) {
+        (RunOutcome::Warn, Some(2)) => Some(
+            "exit code 2 denies only if the hook has `blocking: true`; the call was allowed"
+                .to_owned(),
+        ),
+        (RunOutcome::Warn, Some(code)) if blocking => Some(format!(
+            "only exit code 2 denies; {code} is a failure, and the call was allowed. `on_failure: block` denies on failures as well"
+        )),
+        (RunOutcome::Warn, Some(127)) => {
+            Some("exit code 127: the shell did not find a program; stderr names it".to_owned())
+        }
+        (RunOutcome::Timeout, _) => {
+            let timeout = hook.map(|hook| manifest::timeout(&hook.handler).as_secs_f64());
+            let timeout = timeout.unwrap_or_default();
+            let blocks =
+                hook.and_then(|hook| hook.handler.timeout_action) == Some(TimeoutAction::Block);
+            let then = if blocks {
+                "the call was denied (`timeout_action: block`)"
+            } else {
+                "the call was allowed; `timeout_action: block` would deny it"
+            };
+            Some(format!(
+                "it was stopped after {timeout} s (`timeout`); {then}"
+            ))
+        }
+        (RunOutcome::Error, Some(0)) if message.contains("not JSON") => Some(
+            "stdout is for the answer alone: print debug text to stderr, or nothing at all"
+                .to_owned(),
+        ),
+        (RunOutcome::Refused, _) => Some("`anyhook list` shows which hooks may run".to_owned()),
+        _ => None,
+    }
+}
+
 fn print_summary(calls: &[SimulatedCall], terminal: &Terminal) {
     let rows = calls.iter().map(|call| {
+        let (verdict, colour) = call.verdict();
         [
             Cell::painted(colour::BOLD, &call.agent),
             (&call.native_event).into(),
-            Cell::painted(call.colour(), call.decision_label()),
+            Cell::painted(colour, verdict),
             (&call.effect).into(),
         ]
     });
-    table::print(terminal, ["agent", "event", "decision", "effect"], rows);
+    table::print(terminal, ["agent", "event", "result", "effect"], rows);
 }

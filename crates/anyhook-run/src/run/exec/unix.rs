@@ -126,6 +126,9 @@ fn start_error(cwd: &Path, program: &str, error: &io::Error) -> String {
     let path = Path::new(program);
     match error.kind() {
         io::ErrorKind::NotFound if path.is_file() => match interpreter(path) {
+            Some(interpreter) if interpreter.ends_with('\r') => format!(
+                "`{program}` has Windows line endings (CRLF), so the system looks for an interpreter with a carriage return in its name; convert it: `sed -i 's/\\r$//' {program}`"
+            ),
             Some(interpreter) => format!(
                 "the interpreter `{interpreter}` of `{program}` was not found; install it, or correct the first line of the script"
             ),
@@ -145,7 +148,7 @@ fn interpreter(script: &Path) -> Option<String> {
     file.take(256).read_to_end(&mut head).ok()?;
     let line = head.split(|byte| *byte == b'\n').next()?;
     let text = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
-    Some(text.trim().to_owned())
+    Some(text.trim_matches([' ', '\t']).to_owned())
 }
 
 struct RunningProcess<'a> {
