@@ -94,7 +94,7 @@ impl SimulatedCall {
 
     /// What becomes of the call, in words for a heading.
     pub(crate) fn verdict(&self) -> (&'static str, &'static str) {
-        let has_failed = self.hooks.iter().any(|run| run.has_failed());
+        let has_failed = self.hooks.iter().any(anyhook_model::HookRun::has_failed);
         let cannot_block = self.lost.iter().any(|loss| loss.field == "decision");
         match self.decision_label() {
             _ if self.payload.is_null() => ("no such event", colour::DIM),

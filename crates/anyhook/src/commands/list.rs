@@ -126,8 +126,9 @@ fn print_table(listed: &[ListedHook], machine: &Machine, terminal: &Terminal) {
         let blocks = if one.blocking { ", may block" } else { "" };
         let (colour, state) = match &one.state {
             HookState::Active => (colour::GREEN, "active".to_owned()),
-            HookState::Untrusted(why) => (colour::RED, format!("off: {why}")),
-            HookState::Refused(why) => (colour::RED, format!("off: {why}")),
+            HookState::Untrusted(why) | HookState::Refused(why) => {
+                (colour::RED, format!("off: {why}"))
+            }
             HookState::Copy => (
                 colour::DIM,
                 "off: its copy in this worktree runs".to_owned(),
