@@ -47,8 +47,12 @@ impl Engine {
     pub fn hooks_in_force(&self, folder: &Path) -> (Vec<HookInForce>, Vec<LoadProblem>) {
         let folders = EventFolders::from_folder(folder);
         let (config, _) = EffectiveConfig::load_from_files(self, &folders, None);
+        let mut problems = config.problems.clone();
         let mut hooks = Vec::new();
         for (position, manifest) in config.manifests.iter().enumerate() {
+            // Of what is not approved, mistakes do not count as problems of a call.
+            let mistakes = manifest.mistakes().into_iter();
+            problems.extend(mistakes.filter(|one| !config.problems.contains(one)));
             for selected in manifest.all_hooks() {
                 let state = match manifest.may_run(&selected, &config.rules) {
                     _ if config.has_copy(position) => HookState::Copy,
@@ -66,6 +70,6 @@ impl Engine {
                 });
             }
         }
-        (hooks, config.problems)
+        (hooks, problems)
     }
 }

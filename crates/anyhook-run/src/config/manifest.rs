@@ -250,6 +250,13 @@ impl LoadedManifest {
         mismatch(&selected.hook, event).unwrap_or_else(|| self.may_run(selected, rules))
     }
 
+    /// Why it cannot be used, approved or not.
+    pub(crate) fn mistakes(&self) -> Vec<LoadProblem> {
+        let mut problems = Vec::new();
+        parse_hooks(&self.source, &mut problems);
+        problems
+    }
+
     pub(crate) fn all_hooks(&self) -> Vec<SelectedHook<'_>> {
         let manifest = parse_manifest(&self.source).0;
         let hooks = manifest.into_iter().flat_map(|manifest| manifest.hooks);
