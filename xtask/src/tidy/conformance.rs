@@ -1,4 +1,5 @@
-//! `docs/conformance.md`: every test that it names exists, and its numbers are right.
+//! `docs/conformance.md` and the attacks of `docs/security.md`: every test that they
+//! name exists, and the numbers are right.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +9,9 @@ use crate::root;
 
 const MAX_DELIBERATE_DIFFERENCES: usize = 15;
 const STATEMENT_COUNT: usize = 290;
+
+/// The head of the table of attacks in `docs/security.md`.
+const ATTACKS_HEAD: &str = "| attack | prevented, as these tests show |";
 
 /// Test functions by name, with the files that define one of that name.
 fn test_functions() -> BTreeMap<String, Vec<PathBuf>> {
@@ -62,6 +66,42 @@ fn table_rows(page: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
+/// The names of tests in a cell that do not exist, each as `function` or `file.rs::function`.
+fn missing_tests(cell: &str, tests: &BTreeMap<String, Vec<PathBuf>>) -> Vec<String> {
+    assert!(cell.contains('`'), "no test: {cell:?}");
+    let names = cell.split('`').skip(1).step_by(2);
+    let is_missing = |name: &&str| {
+        let (file, function) = name.rsplit_once("::").unwrap_or(("", name));
+        let files = tests.get(function).map_or(&[][..], Vec::as_slice);
+        !files
+            .iter()
+            .any(|path| path.to_string_lossy().ends_with(file))
+    };
+    names.filter(is_missing).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_threat_model_names_tests_that_exist() {
+    let page = fs::read_to_string(root().join("docs/security.md")).unwrap();
+    let (_, table) = page.split_once(ATTACKS_HEAD).unwrap();
+    let rows: Vec<&str> = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    assert!(rows.len() > 30, "{} rows", rows.len());
+    let tests = test_functions();
+    let missing: Vec<String> = rows
+        .iter()
+        .flat_map(|row| {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            assert_eq!(cells.len(), 2, "{row}");
+            missing_tests(cells[1], &tests)
+        })
+        .collect();
+    assert!(missing.is_empty(), "no such test: {}", missing.join(", "));
+}
+
 #[test]
 fn the_conformance_page_names_tests_that_exist() {
     let page = fs::read_to_string(root().join("docs/conformance.md")).unwrap();
@@ -74,15 +114,7 @@ fn the_conformance_page_names_tests_that_exist() {
         statements += count;
         differences += usize::from(cells.len() > 3);
         let shown_by = cells.last().copied().unwrap_or_default();
-        assert!(shown_by.contains('`'), "no test: {cells:?}");
-        for name in shown_by.split('`').skip(1).step_by(2) {
-            let (file, function) = name.rsplit_once("::").unwrap_or(("", name));
-            let files = tests.get(function).map_or(&[][..], Vec::as_slice);
-            let is_there = |path: &PathBuf| path.to_string_lossy().ends_with(file);
-            if !(file.is_empty() && !files.is_empty() || files.iter().any(is_there)) {
-                missing.push(name.to_owned());
-            }
-        }
+        missing.extend(missing_tests(shown_by, &tests));
     }
     assert!(missing.is_empty(), "no such test: {}", missing.join(", "));
     assert_eq!(statements, STATEMENT_COUNT);
