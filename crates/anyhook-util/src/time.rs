@@ -24,10 +24,29 @@ pub fn compact(time: Timestamp) -> String {
 
 /// A version 7 UUID: unique, sorts by time.
 pub fn uuid_v7(time: Timestamp) -> String {
-    let seconds = u64::try_from(time.as_second()).unwrap_or_default();
-    let nanos = u32::try_from(time.subsec_nanosecond()).unwrap_or_default();
-    let time = uuid::Timestamp::from_unix(NoContext, seconds, nanos);
-    Uuid::new_v7(time).to_string()
+    let millis = u64::try_from(time.as_millisecond()).unwrap_or_default();
+    let id = if let Some(random) = random_bytes() {
+        uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
+    } else {
+        let nanos = u32::try_from(time.subsec_nanosecond()).unwrap_or_default();
+        Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
+    };
+    id.to_string()
+}
+
+/// From the kernel. The `getrandom` crate looks the function up by its name, does
+/// not find it in a statically linked program, and opens two devices instead.
+#[cfg(target_os = "linux")]
+fn random_bytes() -> Option<[u8; 10]> {
+    let mut bytes = [0; 10];
+    let flags = rustix::rand::GetRandomFlags::empty();
+    let count = rustix::rand::getrandom(&mut bytes, flags).ok()?;
+    (count == bytes.len()).then_some(bytes)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn random_bytes() -> Option<[u8; 10]> {
+    None
 }
 
 #[cfg(test)]

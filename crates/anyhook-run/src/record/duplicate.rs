@@ -62,6 +62,9 @@ const SAME_CALL_WINDOW: Duration = Duration::from_secs(60);
 const SAME_EVENT_WINDOW: Duration = Duration::from_secs(5);
 /// A claim with a longer answer is not kept: the second entry runs the hooks.
 const MAX_CLAIM_BYTES: usize = 64 * 1024;
+/// Claims are filled up to this size, which nearly all have. A file that keeps its
+/// size is written at half the cost.
+const USUAL_CLAIM_BYTES: usize = 1024;
 /// How long the owner of a slot may take to write its claim.
 const CLAIM_WRITE_TIME: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -437,6 +440,11 @@ fn open(path: &Path) -> Option<File> {
 }
 
 fn read_claim(file: &File) -> Option<ClaimRecord> {
+    let mut usual = [0; USUAL_CLAIM_BYTES + 1];
+    let length = read_start(file, &mut usual).ok()?;
+    if length <= USUAL_CLAIM_BYTES {
+        return serde_json::from_slice(usual.get(..length)?).ok();
+    }
     let mut text = vec![0; MAX_CLAIM_BYTES + 1];
     let length = read_start(file, &mut text).ok()?;
     serde_json::from_slice(text.get(..length)?).ok()
@@ -449,9 +457,15 @@ fn write_claim(file: &File, record: &ClaimRecord) -> bool {
     };
     if line.len() > MAX_CLAIM_BYTES {
         line.clear();
+    } else if line.len() < USUAL_CLAIM_BYTES {
+        line.resize(USUAL_CLAIM_BYTES, b' ');
     }
     let length = line.len() as u64;
     let is_written = write_start(file, &line).is_ok_and(|count| count as u64 == length);
+    let has_right_length = || file.metadata().is_ok_and(|data| data.len() == length);
+    if is_written && has_right_length() {
+        return true;
+    }
     // Also if the disk is full: what is left must not be taken for a claim.
     let is_cut = file.set_len(if is_written { length } else { 0 }).is_ok();
     is_written && is_cut

@@ -2,7 +2,7 @@
 //! `SIGKILL`, by a crash, or for lack of memory.
 //!
 //! A hook has its own process group, which nothing else would end. The watchdog
-//! is a copy of this process that holds one end of a pipe; the kernel closes the
+//! is a process of its own that holds one end of a pipe; the kernel closes the
 //! other end whatever happens here. `PR_SET_PDEATHSIG` would not do: it reaches
 //! only the first process of a hook, is bound to the thread that has started it,
 //! exists only on Linux, and makes starting a hook several times slower.
@@ -10,19 +10,30 @@
 //! It has its own session, so that a signal to the agent's group does not reach
 //! it, and no open files but the pipe, so that no one waits for it. A detached
 //! hook is run by its own supervisor, which has a watchdog of its own.
+//!
+//! On Linux the watchdog shares the memory of this process, as `vfork` does, and
+//! has a stack of its own. A copy (`fork`) costs as much as half a hook: every page
+//! that this process writes afterwards is copied.
 #![expect(
     unsafe_code,
-    reason = "a copy of this process can only be made through a C function"
+    reason = "a second process without a second program needs C functions"
 )]
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+#[cfg(not(target_os = "linux"))]
+use std::os::fd::AsFd as _;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::Child;
 use std::sync::Mutex;
 
 use anyhook_util::sync::lock;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::event::{Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, kill_process_group, test_kill_process_group, waitpid,
+};
 
 use super::TERMINATION_GRACE_PERIOD;
 
@@ -30,8 +41,12 @@ use super::TERMINATION_GRACE_PERIOD;
 const MAX_WATCHED: usize = 1024;
 
 /// How often the watchdog checks whether what it has asked to end is gone.
-const CHECK_INTERVAL_MS: i32 = 20;
+const CHECK_INTERVAL_MS: i64 = 20;
 const CHECKS: u128 = TERMINATION_GRACE_PERIOD.as_millis() / CHECK_INTERVAL_MS as u128;
+
+/// Only the pages that are used count.
+#[cfg(target_os = "linux")]
+const STACK_BYTES: usize = 64 * 1024;
 
 /// The one of this process: it dies as a whole, whatever its parts do.
 static WATCHDOG: Mutex<Option<Watchdog>> = Mutex::new(None);
@@ -40,6 +55,8 @@ struct Watchdog {
     pid: Pid,
     /// The writing end of its pipe.
     pipe: File,
+    #[cfg(target_os = "linux")]
+    _stack: Vec<u128>,
 }
 
 /// A process group that is watched until this is dropped.
@@ -48,11 +65,12 @@ pub(super) struct Watched {
 }
 
 /// Starts the watchdog of this process, if there is none. A process that will
-/// grow calls this early: the watchdog keeps the memory that it is copied with.
+/// grow calls this early: where the watchdog is a copy, it keeps the memory that
+/// it is copied with.
 pub fn start() {
     let mut watchdog = lock(&WATCHDOG);
     if watchdog.is_none() {
-        *watchdog = fork_watchdog().ok();
+        *watchdog = start_watchdog().ok();
     }
 }
 
@@ -87,12 +105,57 @@ fn send(message: i32) {
     }
 }
 
-fn fork_watchdog() -> std::io::Result<Watchdog> {
+#[cfg(target_os = "linux")]
+fn start_watchdog() -> std::io::Result<Watchdog> {
+    let (reader, writer) = std::io::pipe()?;
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
+    let top = stack
+        .as_mut_ptr_range()
+        .start
+        .wrapping_add(stack.capacity());
+    let argument = std::ptr::without_provenance_mut(reader.as_raw_fd().cast_unsigned() as usize);
+    // SAFETY: the new process shares the memory, but not the files and the signal
+    // handlers. All its signals are blocked, so it runs `watch_pipe` only, which
+    // uses its own stack, system calls that do not set `errno`, no allocation and
+    // no locks. The stack lives until the process has ended (`stop`), and the
+    // argument is a number.
+    let pid = unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let flags = libc::CLONE_VM | libc::SIGCHLD;
+        let pid = libc::clone(run_watchdog, top.cast(), flags, argument);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        pid
+    };
+    Ok(Watchdog {
+        pid: Pid::from_raw(pid.max(0)).ok_or_else(std::io::Error::last_os_error)?,
+        pipe: File::from(OwnedFd::from(writer)),
+        _stack: stack,
+    })
+}
+
+#[cfg(target_os = "linux")]
+extern "C" fn run_watchdog(argument: *mut libc::c_void) -> libc::c_int {
+    let reader = i32::try_from(argument.addr()).unwrap_or_default();
+    // SAFETY: the pipe's end is open in this process.
+    watch_pipe(unsafe { BorrowedFd::borrow_raw(reader) })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start_watchdog() -> std::io::Result<Watchdog> {
     let (reader, writer) = std::io::pipe()?;
     // SAFETY: other threads may exist, so the child calls only functions that are
     // safe after a fork: system calls, no allocation and no locks.
     match unsafe { libc::fork() } {
-        0 => guard(&OwnedFd::from(reader)),
+        0 => {
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+                // SAFETY: nothing else runs in this process.
+                unsafe { libc::signal(signal, libc::SIG_IGN) };
+            }
+            watch_pipe(reader.as_fd())
+        }
         pid => Ok(Watchdog {
             pid: Pid::from_raw(pid.max(0)).ok_or_else(std::io::Error::last_os_error)?,
             pipe: File::from(OwnedFd::from(writer)),
@@ -101,56 +164,63 @@ fn fork_watchdog() -> std::io::Result<Watchdog> {
 }
 
 /// The watchdog's whole life.
-fn guard(reader: &OwnedFd) -> ! {
-    let mut groups = [0_i32; MAX_WATCHED];
-    // SAFETY: plain system calls on numbers and on memory of this function.
-    unsafe {
-        libc::setsid();
-        for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
+fn watch_pipe(reader: BorrowedFd<'_>) -> ! {
+    let mut groups = [None::<Pid>; MAX_WATCHED];
+    let _ = rustix::process::setsid();
+    let _ = rustix::stdio::dup2_stdin(reader);
+    // SAFETY: standard input is the pipe now.
+    let pipe = unsafe { BorrowedFd::borrow_raw(0) };
+    close_from(1);
+    let _ = rustix::process::chdir(c"/");
+    loop {
+        let mut message = [0; size_of::<i32>()];
+        match rustix::io::read(pipe, &mut message) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(count) if count == message.len() => {}
+            Ok(_) | Err(_) => break,
         }
-        libc::dup2(reader.as_raw_fd(), 0);
-        close_from(1);
-        libc::chdir(c"/".as_ptr());
-        loop {
-            let mut message = 0_i32;
-            let size = size_of::<i32>();
-            let count = libc::read(0, (&raw mut message).cast(), size);
-            let error = std::io::Error::last_os_error().kind();
-            if count == -1 && error == std::io::ErrorKind::Interrupted {
-                continue;
-            }
-            if usize::try_from(count) != Ok(size) {
-                break;
-            }
-            let (from, to) = if message > 0 {
-                (0, message)
-            } else {
-                (-message, 0)
-            };
-            if let Some(slot) = groups.iter_mut().find(|slot| **slot == from) {
-                *slot = to;
-            }
+        let message = i32::from_ne_bytes(message);
+        let group = Pid::from_raw(message.saturating_abs());
+        let (from, to) = if message > 0 {
+            (None, group)
+        } else {
+            (group, None)
+        };
+        if let Some(slot) = groups.iter_mut().find(|slot| **slot == from) {
+            *slot = to;
         }
-        let is_running = |group: &i32| *group > 0 && libc::kill(-*group, 0) == 0;
-        for group in groups.iter().filter(|group| **group > 0) {
-            libc::kill(-*group, libc::SIGTERM);
-        }
-        for _ in 0..CHECKS {
-            if !groups.iter().any(is_running) {
-                libc::_exit(0);
-            }
-            libc::poll(std::ptr::null_mut(), 0, CHECK_INTERVAL_MS);
-        }
-        for group in groups.iter().filter(|group| **group > 0) {
-            libc::kill(-*group, libc::SIGKILL);
-        }
-        libc::_exit(0)
     }
+    let groups = groups.iter().flatten();
+    for group in groups.clone() {
+        let _ = kill_process_group(*group, Signal::TERM);
+    }
+    let interval = Timespec {
+        tv_sec: 0,
+        tv_nsec: CHECK_INTERVAL_MS * 1_000_000,
+    };
+    for _ in 0..CHECKS {
+        if groups
+            .clone()
+            .all(|group| test_kill_process_group(*group).is_err())
+        {
+            end();
+        }
+        let _ = poll(&mut [], Some(&interval));
+    }
+    for group in groups {
+        let _ = kill_process_group(*group, Signal::KILL);
+    }
+    end()
+}
+
+/// Ends this process at once.
+fn end() -> ! {
+    // SAFETY: always allowed; nothing of the shared memory is touched.
+    unsafe { libc::_exit(0) }
 }
 
 /// Closes every file from this number on.
-unsafe fn close_from(first: i32) {
+fn close_from(first: i32) {
     // SAFETY: nothing of this process uses these files any more.
     unsafe {
         #[cfg(target_os = "linux")]
@@ -159,7 +229,7 @@ unsafe fn close_from(first: i32) {
         }
         let limit = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 65_536);
         for fd in first..i32::try_from(limit).unwrap_or(256) {
-            libc::close(fd);
+            rustix::io::close(fd);
         }
     }
 }
