@@ -34,6 +34,7 @@ pub use query::{
 };
 pub use row::{
     EventRow, RunRow, parse_duration_seconds, parse_micros, parse_time_or_age, rfc3339_micros,
+    truncated,
 };
 pub use sql::{ResultRow, SqlDialect, Statement};
 pub use sqlite::SqliteStore;

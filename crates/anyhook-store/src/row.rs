@@ -311,7 +311,8 @@ fn cleaned(text: &str, limit: usize) -> String {
     truncated(text, limit).replace('\0', "\u{fffd}")
 }
 
-fn truncated(text: &str, limit: usize) -> &str {
+/// At most `limit` bytes, cut at a character.
+pub fn truncated(text: &str, limit: usize) -> &str {
     let mut end = text.len().min(limit);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -8,8 +8,8 @@ use clap::{Parser, Subcommand};
 use crate::commands::registries::RegistryArgs;
 use crate::commands::{
     agents, allow_once, caller, check, codex, completions, convert, demo, doctor, emit, explain,
-    guard, init, install, list, log, man, openhook, registries, replay, run, schema, serve, ship,
-    stats, status, tail, test, trust, uninstall, validate,
+    export, guard, init, install, list, log, man, openhook, registries, replay, run, schema, serve,
+    ship, stats, status, tail, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -58,6 +58,7 @@ enum Command {
     Tail(tail::TailArgs),
     Stats(stats::StatsArgs),
     Replay(replay::ReplayArgs),
+    Export(export::ExportArgs),
     /// List the canonical events
     #[command(after_help = "Example:\n  anyhook events --json")]
     Events(RegistryArgs),
@@ -172,6 +173,7 @@ pub(crate) fn main() -> u8 {
         Command::Tail(args) => tail::run(&args, &terminal),
         Command::Stats(args) => stats::run(&args, &terminal),
         Command::Replay(args) => replay::run(&args, &terminal),
+        Command::Export(args) => export::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),

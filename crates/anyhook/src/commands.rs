@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod emit;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod install;

@@ -105,13 +105,13 @@ pub(crate) fn run(args: &ShipArgs, terminal: &Terminal) -> anyhow::Result<Comman
 }
 
 #[cfg(unix)]
-fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     let name = rustix::system::uname();
     let name = name.nodename().to_str().ok()?;
     Some(name.to_owned()).filter(|name| !name.is_empty())
 }
 
 #[cfg(not(unix))]
-fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     anyhook_util::env::COMPUTERNAME.text()
 }

@@ -68,7 +68,7 @@ impl FilterArgs {
     }
 }
 
-fn parse_time(text: &str) -> Result<i64, String> {
+pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
     parse_time_or_age(text).ok_or_else(|| {
         "expected a time like 2026-02-23T10:15:30Z or an age like 15m, 2h, 7d".to_owned()
     })
