@@ -8,6 +8,7 @@
 //! that are used. Everything goes to `target/cross`.
 
 mod tools;
+mod windows_tests;
 mod wine;
 
 use std::path::PathBuf;
@@ -107,11 +108,6 @@ impl CrossArguments {
 /// Builds the targets one after the other, and then says what was built and what
 /// could not be.
 pub(crate) fn run_cross(arguments: &[String]) -> Result<(), String> {
-    if let Some((first, rest)) = arguments.split_first()
-        && first == "test-windows"
-    {
-        return wine::run_tests(rest.iter().any(|argument| argument == "--if-possible"));
-    }
     let arguments = CrossArguments::parse(arguments)?;
     let (mut lines, mut failed, mut missing) = (Vec::new(), 0, 0);
     for target in &arguments.targets {
@@ -140,6 +136,11 @@ pub(crate) fn run_cross(arguments: &[String]) -> Result<(), String> {
         }
         (failed, missing) => Err(format!("{failed} failed, {missing} could not be tried")),
     }
+}
+
+/// Runs the tests for Windows under Wine: `cargo xtask wine [TEST…]`.
+pub(crate) fn run_wine(arguments: &[String]) -> Result<(), String> {
+    wine::run_tests(arguments)
 }
 
 /// A target with the tools that build it.
@@ -200,7 +201,7 @@ impl CrossBuild {
             // Half the time and a third of the space; a release has none anyway.
             .env("CARGO_PROFILE_DEV_DEBUG", "false")
             // rustc would want a program of its own toolchain to strip with.
-            .env("CARGO_PROFILE_DEV_STRIP", "none")
+            .env("CARGO_PROFILE_DEV_STRIP", self.strip())
             .env("CARGO_PROFILE_RELEASE_STRIP", self.strip());
         if self.target.group == "macos" {
             command.env("SDKROOT", macos_stubs());

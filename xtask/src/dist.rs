@@ -31,6 +31,9 @@ const REPOSITORY: &str = "https://github.com/anyhook/anyhook";
 const SUMMARY: &str =
     "Write an agent hook once. Run it under every coding agent. See what they did.";
 
+/// The service of a user on macOS, for `launchctl`.
+const LAUNCH_AGENT: &str = "packaging/anyhook.plist";
+
 /// Names of the same platform in the worlds of the packages.
 #[derive(Debug, Clone, Copy)]
 struct Platform {
@@ -330,6 +333,9 @@ impl Release {
         for document in ["README.md", "CHANGELOG.md"] {
             files.push(PackedFile::text(document, read(document)?));
         }
+        if self.platform.triple.contains("apple") {
+            files.push(PackedFile::text("anyhook.plist", read(LAUNCH_AGENT)?));
+        }
         let man = self.man.iter();
         files.extend(man.map(|(name, page)| PackedFile::text(format!("man/{name}"), page.clone())));
         let scripts = self.completions.iter();
@@ -417,6 +423,35 @@ fn source_time() -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// launchd runs the words of `ProgramArguments` in an environment with little
+    /// more than HOME; here a shell of this system does.
+    #[cfg(unix)]
+    #[test]
+    fn the_launch_agent_finds_the_program_that_install_keeps() {
+        use std::os::unix::fs::PermissionsExt;
+        let text = read(LAUNCH_AGENT).unwrap();
+        let (_, list) = text.split_once("<key>ProgramArguments</key>").unwrap();
+        let (list, _) = list.split_once("</array>").unwrap();
+        let words: Vec<&str> = list
+            .split("<string>")
+            .skip(1)
+            .map(|word| word.split("</string>").next().unwrap())
+            .collect();
+        let home = tempfile::tempdir().unwrap();
+        let program = home.path().join(".local/share/anyhook/bin/anyhook");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        fs::write(&program, "#!/bin/sh\necho \"$0 $*\"\n").unwrap();
+        fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env_clear();
+        command
+            .env("HOME", home.path())
+            .env("PATH", "/usr/bin:/bin");
+        let output = output_of(&mut command).unwrap();
+        let expected = format!("{} serve\n", program.display());
+        assert_eq!(String::from_utf8_lossy(&output), expected);
+    }
 
     #[test]
     fn the_host_of_the_action_and_the_formula_are_packaged() {

@@ -26,8 +26,7 @@ cargo xtask bench [NAME…]   measure speed, as ratios within one run;
 cargo xtask dist [--check]  write archives and packages to dist/, and try to install them
 cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model
 cargo xtask cross [TARGET…] build for windows, macos and linux-musl, or one of them
-cargo xtask cross test-windows
-                            run the tests of the program on Windows, under Wine";
+cargo xtask wine [TEST…]    run the tests on Windows, under Wine";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +41,7 @@ fn main() -> ExitCode {
         "dist" => dist::run_dist(rest),
         "e2e" => suite::run_e2e(rest),
         "cross" => cross::run_cross(rest),
+        "wine" => cross::run_wine(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

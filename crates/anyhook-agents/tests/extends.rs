@@ -4,7 +4,7 @@
 
 use anyhook_agents::agent_toml::{KnownTables, parse};
 use anyhook_agents::known_tables;
-use anyhook_agents::spec::{AgentSpec, Blocking};
+use anyhook_agents::spec::{AgentSpec, Blocking, WindowsShell};
 
 const FILE: &str = "invented/agent.toml";
 
@@ -43,6 +43,9 @@ fn a_table_has_what_it_extends_and_its_own_identity() {
     assert!(agent.aliases.is_empty() && agent.env.is_empty() && agent.trust.is_none());
     assert!(agent.detect.env.is_empty() && agent.detect.binary.is_empty());
     assert!(agent.off_switches.is_empty() && agent.env_sources.is_empty());
+    // Which shell starts a hook is the client's own choice.
+    assert_eq!(base.spec.launch.windows, WindowsShell::GitBash);
+    assert_eq!(agent.launch.windows, WindowsShell::Cmd);
 }
 
 #[test]

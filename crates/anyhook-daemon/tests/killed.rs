@@ -1,6 +1,6 @@
 //! Killed at any moment, under load: every event that was acknowledged is in the store, once.
 
-#![cfg(unix)]
+#![cfg(unix)] // ends processes by signals
 #![cfg(test)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! The config cache of a daemon notices every change.
-#![cfg(unix)]
+#![cfg(unix)] // changes modes, owners and links
 #![cfg(test)]
 
 use std::fs;

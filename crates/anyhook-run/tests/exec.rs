@@ -1,5 +1,5 @@
 //! Programs that misbehave, each a real process.
-#![cfg(unix)]
+#![cfg(unix)] // its programs are shell scripts that catch signals
 #![cfg(test)]
 
 use std::os::unix::fs::PermissionsExt;

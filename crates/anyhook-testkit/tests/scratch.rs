@@ -1,5 +1,5 @@
 //! The scratch project with real processes, and the reader of case folders.
-#![cfg(unix)]
+#![cfg(unix)] // its programs are shell scripts
 
 use anyhook_testkit::reference_model::{self, Action};
 use anyhook_testkit::{Scratch, cases};

@@ -15,4 +15,5 @@ pub mod paths;
 pub mod percent;
 pub mod shell;
 pub mod sync;
+pub mod system;
 pub mod time;

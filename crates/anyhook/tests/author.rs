@@ -1,5 +1,5 @@
 //! `anyhook explain` and `anyhook test` as an author of hooks uses them.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 use anyhook_testkit::reference_model::{self, Action, Answer};

@@ -1,6 +1,6 @@
 //! The newcomer's first command: it shows what the agents really do, and its
 //! payloads are those that were recorded.
-#![cfg(unix)]
+#![cfg(unix)] // compares with hooks that are shell scripts
 #![cfg(test)]
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 //!
 //! The hooks are made: what a hook of a dialect prints is what that agent's own
 //! table says it obeys.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 mod support;

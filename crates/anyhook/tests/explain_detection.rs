@@ -1,5 +1,5 @@
 //! Without `--agent`: the surroundings give the agent away, else the payload.
-#![cfg(unix)]
+#![cfg(unix)] // the parents of a process are shells
 #![cfg(test)]
 
 mod support;

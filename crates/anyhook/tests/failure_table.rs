@@ -4,7 +4,7 @@
 //! models. docs/failures.md is written from what was seen (`UPDATE=1`).
 //!
 //! A row is one entry of [`failures`].
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts and special files
 #![cfg(test)]
 
 mod support;

@@ -2,7 +2,7 @@
 //! would misread, and no process stays behind. The agents' reactions are those
 //! of the reference model; the same faults without an agent, and many at once,
 //! are tests of the dispatcher's own crate.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! `init`, `install`, `uninstall` and `status` as a user meets them.
-#![cfg(unix)]
+#![cfg(unix)] // looks at modes, owners and links
 #![cfg(test)]
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! `anyhook doctor` on projects with one fault each, and on sound ones. A case
 //! is a folder: `project/` and `home/` are put in place, `mode` makes files
 //! executable, `expected` lists what has to be found, one `id agent` per line.
-#![cfg(unix)]
+#![cfg(unix)] // its cases have shell scripts and modes
 #![cfg(test)]
 
 use std::os::unix::fs::PermissionsExt as _;

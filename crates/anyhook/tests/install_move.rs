@@ -1,6 +1,6 @@
 //! Hooks that agents already have move into the manifest: imported once, taken
 //! out of the agents' files by `install`, put back by `uninstall` byte for byte.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 use std::collections::BTreeMap;

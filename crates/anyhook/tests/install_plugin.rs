@@ -2,7 +2,7 @@
 //! runtime: what the bridge decides is what OpenCode would do.
 //!
 //! Without Node.js on PATH there is nothing to drive it with, and the tests say so.
-#![cfg(unix)]
+#![cfg(unix)] // drives Node.js, which Wine does not have
 #![cfg(test)]
 
 use std::process::Command;

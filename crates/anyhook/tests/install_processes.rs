@@ -1,6 +1,6 @@
 //! Many installs at once, and installs that die at any moment, with the real
 //! program.
-#![cfg(unix)]
+#![cfg(unix)] // ends processes by signals
 #![cfg(test)]
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! Which program the entries start: it is still there when the place from which
 //! `install` ran is gone, and a shared file does nothing where it is not.
 
-#![cfg(unix)]
+#![cfg(unix)] // entries for POSIX shells
 #![cfg(test)]
 
 use std::fs;

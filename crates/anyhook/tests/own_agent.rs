@@ -1,6 +1,6 @@
 //! An agent of the user's own: one file, no build. Installed, called, denied,
 //! converted and removed through the real binary.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 use std::fs;

@@ -1,5 +1,5 @@
 //! The tour of the README really works, and prints what the README says.
-#![cfg(unix)]
+#![cfg(unix)] // runs the lines of the README in a shell
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! Statements of the specifications that no other test shows, see docs/conformance.md.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 use anyhook_testkit::{ProcessOutput, Scratch};

@@ -1,6 +1,6 @@
 //! How the program starts and ends: closed standard streams, a reader that has
 //! gone away, output without a final line break.
-#![cfg(unix)]
+#![cfg(unix)] // closed standard streams and signals
 #![cfg(test)]
 
 use std::io::Write;

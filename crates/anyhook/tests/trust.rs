@@ -1,6 +1,6 @@
 //! Consent, through the real binary: what is shown, what is recorded, and what
 //! runs after it.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 use std::path::Path;

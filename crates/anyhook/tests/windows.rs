@@ -1,6 +1,6 @@
 //! The program on Windows, as its users meet it: hooks that are batch files,
-//! every agent, and processes that do not end by themselves. `cargo xtask cross
-//! test-windows` runs this under Wine.
+//! every agent, and processes that do not end by themselves. `cargo xtask wine`
+//! runs this under Wine.
 #![cfg(windows)]
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -1,18 +1,17 @@
-//! Runs tests for Windows under Wine: `cargo xtask cross test-windows`.
+//! Runs tests for Windows under Wine: `cargo xtask wine`.
 //!
-//! Tests that Wine cannot run are named in `xtask/cross/windows-skips.txt`, with
-//! the reason; the closing line counts them.
+//! All tests of the workspace that compile for Windows run, except for those that
+//! Wine cannot run; what does not run is named with the reason, and the closing
+//! line counts it.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::tools::install_packages;
+use super::windows_tests::WindowsTests;
 use super::{CrossBuild, WINDOWS, folder_of_builds, prepare};
 use crate::run::{run, succeeds};
-
-/// The program as users meet it.
-const TEST_SETS: [&[&str]; 1] = [&["--package=anyhook", "--test=windows"]];
 
 /// Wine 8 lacks a library that Rust's own needs; this stands for it.
 const RANDOM_LIBRARY: &str = "\
@@ -22,6 +21,9 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count) {
     return SystemFunction036(bytes, (ULONG)count);
 }
 ";
+
+/// No test program may run longer: what hangs under Wine must not hang the caller.
+const PROGRAM_SECONDS: u32 = 600;
 
 /// How many tests passed, failed, and were not run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,27 +50,18 @@ impl TestCounts {
     }
 }
 
-/// A test that Wine cannot run, and why.
-#[derive(Debug, PartialEq, Eq)]
-struct SkippedTest<'a> {
-    name: &'a str,
-    reason: &'a str,
-}
-
-/// The lines `name: reason`.
-fn parse_skips(text: &str) -> Vec<SkippedTest<'_>> {
-    let lines = text.lines().map(str::trim);
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .filter_map(|line| {
-            let (name, reason) = line.split_once(": ")?;
-            Some(SkippedTest { name, reason })
-        })
-        .collect()
-}
-
-/// Builds the tests and runs them.
-pub(super) fn run_tests(if_possible: bool) -> Result<(), String> {
+/// Builds the tests and runs them; with names of test programs only those.
+pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
+    let (options, filters): (Vec<&str>, Vec<&str>) = arguments
+        .iter()
+        .map(String::as_str)
+        .partition(|argument| argument.starts_with('-'));
+    let if_possible = match options.as_slice() {
+        [] => false,
+        ["--if-possible"] => true,
+        other => return Err(format!("unknown options {other:?}; known: --if-possible")),
+    };
+    let filters = filters.as_slice();
     let tools = prepare(WINDOWS).and_then(|build| Ok((build, Wine::prepare()?)));
     let (build, wine) = match tools {
         Ok(tools) => tools,
@@ -78,17 +71,20 @@ pub(super) fn run_tests(if_possible: bool) -> Result<(), String> {
         }
         Err(why) => return Err(why),
     };
-    let list = crate::root().join("xtask/cross/windows-skips.txt");
-    let list = std::fs::read_to_string(list).map_err(|error| error.to_string())?;
-    let skips = parse_skips(&list);
-    for skip in &skips {
-        println!("cross: not run under Wine: {} ({})", skip.name, skip.reason);
+    let root = crate::root();
+    let skips = std::fs::read_to_string(root.join("xtask/cross/windows-skips.txt"));
+    let skips = skips.map_err(|error| error.to_string())?;
+    let tests = WindowsTests::find(&root.join("crates"), &skips)?;
+    for skip in &tests.skipped {
+        let count = match skip.count {
+            0 => String::new(),
+            count => format!(", {count} tests"),
+        };
+        println!("cross: not run: {}{count}: {}", skip.name, skip.reason);
     }
     let mut counts = TestCounts::default();
-    let mut is_broken = false;
-    for set in TEST_SETS {
-        is_broken |= !wine.test(&build, set, &skips, &mut counts)?;
-    }
+    counts.skipped = tests.skipped.iter().map(|skip| skip.count).sum();
+    let is_broken = !wine.test(&build, &tests, filters, &mut counts)?;
     let TestCounts {
         passed,
         failed,
@@ -131,7 +127,7 @@ impl Wine {
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let runner = folder.join("runner");
         let script = format!(
-            "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec {program} \"$@\"\n",
+            "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec timeout {PROGRAM_SECONDS} {program} \"$@\"\n",
             prefix.display()
         );
         std::fs::write(&runner, script).map_err(failed)?;
@@ -154,24 +150,34 @@ impl Wine {
         Ok(Self { runner })
     }
 
-    /// Whether all of a set passed.
+    /// Whether all tests passed. `filters` are names of test programs, all if empty.
     fn test(
         &self,
         build: &CrossBuild,
-        set: &[&str],
-        skips: &[SkippedTest<'_>],
+        tests: &WindowsTests,
+        filters: &[&str],
         counts: &mut TestCounts,
     ) -> Result<bool, String> {
         let mut command = build.command("cargo", "test");
+        for package in &tests.packages {
+            command.args(["--package", package]);
+        }
+        if filters.is_empty() {
+            command.args(["--lib", "--bins"]);
+        }
+        for program in &tests.programs {
+            if filters.is_empty() || filters.contains(&program.as_str()) {
+                command.args(["--test", program]);
+            }
+        }
         command
-            .args(set)
             .args(["--no-fail-fast", "--"])
             // Its processes are slow to start and quick to run.
             .args(["--quiet", "--test-threads=2"])
             .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &self.runner)
             .stdout(Stdio::piped());
-        for skip in skips {
-            command.args(["--skip", skip.name]);
+        for name in &tests.skipped_names {
+            command.args(["--skip", name]);
         }
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let stdout = child.stdout.take().ok_or("no output")?;
@@ -204,15 +210,5 @@ mod tests {
             skipped: 3,
         };
         assert_eq!(counts, expected);
-    }
-
-    #[test]
-    fn every_skipped_test_has_a_reason() {
-        let text = std::fs::read_to_string(crate::root().join("xtask/cross/windows-skips.txt"));
-        let text = text.unwrap();
-        let lines = text.lines().map(str::trim);
-        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        assert_eq!(parse_skips(&text).len(), lines.count());
-        assert!(parse_skips(&text).iter().all(|skip| skip.reason.len() > 10));
     }
 }

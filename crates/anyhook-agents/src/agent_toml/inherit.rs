@@ -1,7 +1,7 @@
 //! `extends = "<agent>"`: a table that states only how it differs from another.
 //!
-//! What describes the client itself (its names, files, variables) is never
-//! inherited. Of the rest, tables are merged key by key down to the level at
+//! What describes the client itself (its names, files, variables, the shells
+//! that it starts hooks with) is never inherited. Of the rest, tables are merged key by key down to the level at
 //! which a value means something as a whole, and rows of `event`, `tool` and
 //! `hazard` by their name. Every value keeps the place it was written at, so
 //! that a message names the right file and line.
@@ -18,7 +18,6 @@ use super::check_word;
 
 /// Top-level keys that a table takes from the one that it extends.
 const INHERITED: &[&str] = &[
-    "launch",
     "config",
     "payload",
     "event",
@@ -152,7 +151,7 @@ pub(super) fn merged<'a>(
 fn is_merged(path: &[&str]) -> bool {
     matches!(
         path,
-        [] | ["launch" | "config" | "payload" | "mcp" | "answer" | "absent"]
+        [] | ["config" | "payload" | "mcp" | "answer" | "absent"]
             | ["config", "matcher" | "handler" | "variant"]
             | ["payload", "rows"]
             | ["answer" | "absent", _]

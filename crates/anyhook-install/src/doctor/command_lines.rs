@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::suggest;
+use anyhook_util::system::OperatingSystem;
 use serde_json::Value;
 
 use super::{DoctorFinding, FileCheck, Fix, ReinstalledProgram};
@@ -42,13 +43,7 @@ const CANNOT_START: &str = "the hook cannot start; most agents continue as if it
 
 /// Checks the entry's command lines for this system.
 pub(super) fn check_entry(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
-    let platform = if cfg!(windows) {
-        "platform.windows"
-    } else if cfg!(target_os = "macos") {
-        "platform.osx"
-    } else {
-        "platform.linux"
-    };
+    let platform = OperatingSystem::CURRENT.command_field();
     let fields = file.target.config().handler.fields.iter();
     let mut lines: Vec<&str> = Vec::new();
     for field in fields.filter(|field| field.to == "command" || field.to == platform) {

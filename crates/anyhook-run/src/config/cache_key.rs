@@ -31,7 +31,7 @@ impl CacheKey {
         let (bytes, metadata) =
             anyhook_util::fs::read_bytes_and_metadata(&path, SECRET_BYTES as u64).ok()?;
         let stored: [u8; SECRET_BYTES] = bytes.try_into().ok()?;
-        let place = file_identity(&metadata)?;
+        let place = file_identity(&path, &metadata)?;
         Some(Self::new(hmac_sha256(&stored, &[&place])))
     }
 
@@ -49,7 +49,7 @@ impl CacheKey {
 /// `None` if others can read the file. Number and time of change of a file are
 /// given by the system, and no program can set the latter.
 #[cfg(unix)]
-fn file_identity(data: &std::fs::Metadata) -> Option<Vec<u8>> {
+fn file_identity(_path: &Path, data: &std::fs::Metadata) -> Option<Vec<u8>> {
     use std::os::unix::fs::MetadataExt as _;
     let is_own = data.uid() == rustix::process::geteuid().as_raw();
     let is_private = data.mode() & 0o777 == 0o600;
@@ -57,18 +57,27 @@ fn file_identity(data: &std::fs::Metadata) -> Option<Vec<u8>> {
     (is_own && is_private).then(|| identity.into_bytes())
 }
 
+/// Volume, number and time of creation of a file. Who can read it is up to its
+/// folder, as for the other files of a user.
 #[cfg(not(unix))]
-fn file_identity(_data: &std::fs::Metadata) -> Option<Vec<u8>> {
-    Some(Vec::new())
+fn file_identity(path: &Path, _data: &std::fs::Metadata) -> Option<Vec<u8>> {
+    let file = winapi_util::Handle::from_path(path).ok()?;
+    let data = winapi_util::file::information(&file).ok()?;
+    let created = data.creation_time()?;
+    let identity = format!(
+        "{} {} {created}",
+        data.volume_serial_number(),
+        data.file_index()
+    );
+    Some(identity.into_bytes())
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_copied_or_readable_key_is_another_one() {
+    fn a_copied_key_is_another_one() {
         let state = tempfile::tempdir().unwrap();
         let state = state.path();
         assert!(CacheKey::load(state).is_none());
@@ -80,8 +89,17 @@ mod tests {
         std::fs::copy(state.join(FILE_NAME), copy.join(FILE_NAME)).unwrap();
         let copied = CacheKey::load(&copy).unwrap();
         assert_ne!((copied.secret, copied.id), (key.secret, key.id));
-        let path = copy.join(FILE_NAME);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_that_others_can_read_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let state = tempfile::tempdir().unwrap();
+        let state = state.path();
+        assert!(CacheKey::load_or_create(state).is_some());
+        let path = state.join(FILE_NAME);
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
-        assert!(CacheKey::load(&copy).is_none());
+        assert!(CacheKey::load(state).is_none());
     }
 }

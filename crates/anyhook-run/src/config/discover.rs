@@ -15,6 +15,7 @@ use anyhook_model::Scope;
 use anyhook_util::env;
 use anyhook_util::fs::read_text_and_metadata;
 use anyhook_util::paths::{canonicalize, normal_form};
+use anyhook_util::system::OperatingSystem;
 use openhook::discovery::FILE_NAME;
 
 use crate::config::account::Account;
@@ -72,11 +73,6 @@ const NO_FOLDER: &str = if cfg!(windows) {
 } else {
     "/dev/null/anyhook"
 };
-
-#[cfg(not(windows))]
-const UNIX_MANAGED_FOLDER: &str = "/etc/anyhook";
-#[cfg(not(windows))]
-const MACOS_MANAGED_FOLDER: &str = "/Library/Application Support/anyhook";
 
 /// The folders of anyhook's own files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -255,11 +251,18 @@ fn platform_managed(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
         normal_form(data).join("anyhook")
     }
     #[cfg(not(windows))]
-    PathBuf::from(if cfg!(target_os = "macos") {
-        MACOS_MANAGED_FOLDER
-    } else {
-        UNIX_MANAGED_FOLDER
-    })
+    PathBuf::from(unix_managed_folder(OperatingSystem::CURRENT))
+}
+
+#[cfg_attr(
+    windows,
+    allow(dead_code, reason = "Windows itself names the folder there")
+)]
+fn unix_managed_folder(system: OperatingSystem) -> &'static str {
+    match system {
+        OperatingSystem::MacOs => "/Library/Application Support/anyhook",
+        OperatingSystem::Linux | OperatingSystem::Windows => "/etc/anyhook",
+    }
 }
 
 /// The text of a manifest or policy.
@@ -683,6 +686,13 @@ mod tests {
     fn write(path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn every_unix_has_its_own_managed_folder() {
+        let folders = [OperatingSystem::MacOs, OperatingSystem::Linux].map(unix_managed_folder);
+        let expected = ["/Library/Application Support/anyhook", "/etc/anyhook"];
+        assert_eq!(folders, expected);
     }
 
     #[test]

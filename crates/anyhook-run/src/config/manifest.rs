@@ -14,6 +14,7 @@ use anyhook_model::{
 use anyhook_util::fs::read_bytes;
 use anyhook_util::hash::sha256;
 use anyhook_util::shell;
+use anyhook_util::system::OperatingSystem;
 use serde::{Deserialize, Serialize};
 
 use crate::config::discover::{ConfigSource, LoadProblem, MAX_UNAPPROVED_BYTES};
@@ -467,22 +468,20 @@ fn expand_braced(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
 
 /// The command for this system.
 pub fn command(handler: &Handler) -> Option<HandlerCommand<'_>> {
-    let own = own_command(handler).map(HandlerCommand::Line);
+    let own = own_command(handler, OperatingSystem::CURRENT).map(HandlerCommand::Line);
     own.or_else(|| HandlerCommand::main(handler))
 }
 
 /// Whether the command was written for this system only.
 pub(crate) fn has_own_command(handler: &Handler) -> bool {
-    own_command(handler).is_some()
+    own_command(handler, OperatingSystem::CURRENT).is_some()
 }
 
-fn own_command(handler: &Handler) -> Option<&str> {
-    let own = if cfg!(windows) {
-        &handler.platform.windows
-    } else if cfg!(target_os = "macos") {
-        &handler.platform.osx
-    } else {
-        &handler.platform.linux
+fn own_command(handler: &Handler, system: OperatingSystem) -> Option<&str> {
+    let own = match system {
+        OperatingSystem::Windows => &handler.platform.windows,
+        OperatingSystem::MacOs => &handler.platform.osx,
+        OperatingSystem::Linux => &handler.platform.linux,
     };
     own.as_deref()
 }
@@ -498,4 +497,27 @@ pub fn timeout(handler: &Handler) -> Duration {
     let stated = handler.timeout.filter(|seconds| *seconds > 0.0);
     let seconds = stated.unwrap_or(DEFAULT_TIMEOUT_SECS);
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::from_secs(24 * 3600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use OperatingSystem::{Linux, MacOs, Windows};
+    use anyhook_model::hook::Platform;
+
+    #[test]
+    fn each_system_takes_its_own_command() {
+        let handler = Handler {
+            command: Some("any".to_owned()),
+            platform: Platform {
+                windows: Some("w".to_owned()),
+                osx: Some("m".to_owned()),
+                linux: None,
+                ..Platform::default()
+            },
+            ..Handler::default()
+        };
+        let own = [Windows, MacOs, Linux].map(|system| own_command(&handler, system));
+        assert_eq!(own, [Some("w"), Some("m"), None]);
+    }
 }

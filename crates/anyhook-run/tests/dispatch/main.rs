@@ -1,5 +1,5 @@
 //! `anyhook run` as agents call it: real processes, real files.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 mod detached;

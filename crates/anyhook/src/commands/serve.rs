@@ -12,6 +12,7 @@ use anyhook_daemon::{DEFAULT_PORT, Daemon, DaemonConfig, JournalSource, source_f
 use anyhook_run::Engine;
 use anyhook_run::daemon_client::{SOCKET_FILE, TOKEN_FILE};
 use anyhook_store::{Retention, parse_duration_seconds};
+use anyhook_util::system::OperatingSystem;
 use anyhow::Context;
 use serde_json::json;
 
@@ -175,15 +176,11 @@ fn parse_bytes(text: &str) -> Option<u64> {
 
 /// Opens a link; `false` if no browser could be started.
 fn open_browser(link: &str) -> bool {
-    let (program, option) = if cfg!(windows) {
-        ("rundll32", Some("url.dll,FileProtocolHandler"))
-    } else if cfg!(target_os = "macos") {
-        ("open", None)
-    } else {
-        ("xdg-open", None)
+    let Some((program, arguments)) = OperatingSystem::CURRENT.link_opener().split_first() else {
+        return false;
     };
     let mut command = Command::new(program);
-    command.args(option).arg(link).stdin(Stdio::null());
+    command.args(arguments).arg(link).stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().is_ok()
 }

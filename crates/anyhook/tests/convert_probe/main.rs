@@ -8,7 +8,7 @@
 //! Configs are executed as the clients execute them: real processes, with the
 //! client's matchers, shell and variables (`clients.rs`), and its reference model
 //! for the answer.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 mod calls;

@@ -1,6 +1,6 @@
 //! OpenHook through the real binary: what agents really sent goes in, and real
 //! consumers, started through `.openhook.json`, hear of it.
-#![cfg(unix)]
+#![cfg(unix)] // its consumers are shell scripts
 #![cfg(test)]
 
 mod commands;

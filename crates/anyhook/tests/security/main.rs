@@ -1,6 +1,6 @@
 //! What must not switch a guard off, tried with the real binary: each test is
 //! one way in which a guard once did not hold.
-#![cfg(unix)]
+#![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
 mod config;
