@@ -82,8 +82,10 @@ pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
         };
         println!("cross: not run: {}{count}: {}", skip.name, skip.reason);
     }
-    let mut counts = TestCounts::default();
-    counts.skipped = tests.skipped.iter().map(|skip| skip.count).sum();
+    let mut counts = TestCounts {
+        skipped: tests.skipped.iter().map(|skip| skip.count).sum(),
+        ..TestCounts::default()
+    };
     let is_broken = !wine.test(&build, &tests, filters, &mut counts)?;
     let TestCounts {
         passed,
