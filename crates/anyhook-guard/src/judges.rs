@@ -142,3 +142,13 @@ pub(crate) fn operand_texts<'i>(invocation: &'i Invocation, values: &[&str]) -> 
     }
     found
 }
+
+/// `-X DELETE` of curl, gh and their relatives.
+pub(crate) fn is_delete_request(invocation: &Invocation) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    texts.windows(2).any(|pair| matches!(pair, ["-X" | "--method" | "--request", method] if method.eq_ignore_ascii_case("delete")))
+        || texts.iter().any(|text| {
+            text.eq_ignore_ascii_case("-xdelete") || text.eq_ignore_ascii_case("--method=delete") || text.eq_ignore_ascii_case("--request=delete")
+                || text.eq_ignore_ascii_case("-x=delete")
+        })
+}

@@ -415,8 +415,35 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         "docker" | "podman" => {
             let texts: Vec<&str> = invocation.texts().collect();
             if texts.first() == Some(&"cp") {
-                for operand in operands.iter().skip(1) {
+                for operand in operands
+                    .iter()
+                    .skip(1)
+                    .take(operands.len().saturating_sub(2))
+                {
                     push(operand, Access::Read);
+                }
+            }
+        }
+        "ffmpeg" | "convert" | "magick" => {
+            if let Some((last, sources)) = operands.split_last() {
+                push(last, Access::Write);
+                for source in sources {
+                    push(source, Access::Read);
+                }
+            }
+        }
+        "sqlite3" | "sqlite" | "duckdb" => {
+            for operand in &operands {
+                push(operand, Access::Read);
+                // `.import FILE TABLE`, `.read FILE`, `.output FILE`.
+                let mut words = operand.text.split_whitespace();
+                let access = match words.next() {
+                    Some(".import" | ".read" | ".open" | ".restore") => Access::Read,
+                    Some(".output" | ".once" | ".backup" | ".save") => Access::Write,
+                    _ => continue,
+                };
+                if let Some(file) = words.find(|word| !word.starts_with('-')) {
+                    push(&ResolvedWord::new(file), access);
                 }
             }
         }
@@ -435,6 +462,11 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         "gzip" | "bzip2" | "xz" | "zstd" | "gunzip" | "unzip" => {
             for operand in operands {
                 push(operand, Access::Read);
+                push(operand, Access::Write);
+            }
+        }
+        _ if formats_in_place(invocation) => {
+            for operand in operands {
                 push(operand, Access::Write);
             }
         }
@@ -474,10 +506,15 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             | "ld"
             | "protoc"
             | "esbuild"
+            | "openssl"
+            | "keytool"
     ) {
         for pair in invocation.words.windows(2) {
             if let [option, value] = pair
-                && option.text == "-o"
+                && matches!(
+                    option.text.as_str(),
+                    "-o" | "-out" | "-keyout" | "-keystore"
+                )
             {
                 found.push(ShellFile::new(invocation, value, Access::Write));
             }
@@ -504,6 +541,62 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         }
     }
     found
+}
+
+/// Programs that rewrite the files they are given, and the options or the word
+/// without which they only print.
+const FORMATTERS: &[(&str, &[&str])] = &[
+    ("autopep8", &["-i", "--in-place"]),
+    ("biome", &["--write", "--apply", "--fix"]),
+    ("black", &[]),
+    ("clang-format", &["-i"]),
+    ("dos2unix", &[]),
+    ("dprint", &["fmt"]),
+    ("eslint", &["--fix"]),
+    ("gofmt", &["-w"]),
+    ("goimports", &["-w"]),
+    ("google-java-format", &["-i", "--replace"]),
+    ("isort", &[]),
+    ("jscodeshift", &[]),
+    ("ktlint", &["-F", "--format"]),
+    ("mogrify", &[]),
+    ("oxlint", &["--fix"]),
+    ("pg_format", &["-i", "--inplace"]),
+    ("php-cs-fixer", &["fix"]),
+    ("prettier", &["--write", "-w"]),
+    (
+        "rubocop",
+        &[
+            "-a",
+            "-A",
+            "--autocorrect",
+            "--auto-correct",
+            "--autocorrect-all",
+        ],
+    ),
+    ("ruff", &["format", "--fix"]),
+    ("rustfmt", &[]),
+    ("shfmt", &["-w"]),
+    ("sqlfluff", &["fix", "format"]),
+    ("standard", &["--fix"]),
+    ("stylelint", &["--fix"]),
+    ("stylua", &[]),
+    ("swiftformat", &[]),
+    ("taplo", &["fmt", "format"]),
+    ("terraform", &["fmt"]),
+    ("tofu", &["fmt"]),
+    ("unix2dos", &[]),
+    ("yapf", &["-i", "--in-place"]),
+];
+
+fn formats_in_place(invocation: &Invocation) -> bool {
+    let checks = invocation.has_option("", &["--check", "--diff", "--dry-run", "-check"]);
+    FORMATTERS
+        .iter()
+        .find(|(name, _)| *name == invocation.name)
+        .is_some_and(|(_, marks)| {
+            !checks && (marks.is_empty() || invocation.texts().any(|text| marks.contains(&text)))
+        })
 }
 
 fn is_in_place_cluster(text: &str) -> bool {
@@ -571,9 +664,9 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
     let access = match verb.text.as_str() {
         "rm" | "mv" => Access::Delete,
         "checkout" | "restore" | "apply" | "clean" => Access::Write,
-        "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" | "archive" => {
-            Access::Read
-        }
+        "stash" if operands.first().is_some_and(|word| word.text == "show") => Access::Read,
+        "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" | "archive"
+        | "add" | "stage" => Access::Read,
         _ => return,
     };
     for operand in &operands {

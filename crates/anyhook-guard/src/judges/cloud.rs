@@ -1,6 +1,6 @@
 //! `cloud`: destroying infrastructure, clusters, buckets and repositories.
 
-use super::{Objections, operand_texts};
+use super::{Objections, is_delete_request, operand_texts};
 use crate::input::GuardInput;
 use crate::shell::{Invocation, UNKNOWN};
 
@@ -131,7 +131,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 "destroy" | "remove" | "delete" | "undeploy" | "terminate"
             ) || has("destroy")
                 || name == "pulumi"
-                    && (first == "stack" && has("rm") || first == "state" && has("delete"))
+                    && (first == "down"
+                        || first == "stack" && has("rm")
+                        || first == "state" && has("delete"))
                 || matches!(name, "copilot" | "amplify") && has("delete")
                 || invocation.has_option("", &["--destroy"]);
             if is_destroy && !(matches!(name, "up") && first != "stack") {
@@ -145,10 +147,13 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
             }
         }
         "sam" if first == "delete" => deny(found, "destroy", "this deletes a stack"),
-        "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" => {
+        "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" | "microk8s"
+        | "minikube"
+            if !matches!(name, "microk8s" | "minikube") || first == "kubectl" =>
+        {
             let verb = lower
                 .iter()
-                .find(|text| *text != "kubectl")
+                .find(|text| !matches!(text.as_str(), "kubectl" | "--"))
                 .map_or("", String::as_str);
             match verb {
                 "delete" => deny(found, "kubernetes", "this deletes resources of a cluster"),
@@ -185,10 +190,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
             }
         }
         "helm" | "helmfile"
-            if matches!(
-                first,
-                "uninstall" | "delete" | "del" | "un" | "destroy" | "rollback"
-            ) && (first != "rollback") =>
+            if matches!(first, "uninstall" | "delete" | "del" | "un")
+                || name == "helmfile" && (has("destroy") || has("delete")) =>
         {
             deny(found, "kubernetes", "this deletes a release");
         }
@@ -215,7 +218,12 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 .iter()
                 .take(5)
                 .any(|text| text == "delete" || text == "purge" || text.starts_with("delete-"));
-            if is_delete {
+            let is_complete = first == "deployment"
+                && invocation.texts().any(|text| {
+                    text.eq_ignore_ascii_case("complete")
+                        || text.eq_ignore_ascii_case("--mode=complete")
+                });
+            if is_delete || is_complete {
                 deny(found, "delete", "this deletes resources of a cloud");
             }
         }
@@ -252,7 +260,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     "kubernetes",
                     "this deletes a cluster or a part of it",
                 );
-            } else if is_local && first == "delete" {
+            } else if is_local && has("delete") {
                 found.ask_user("kubernetes", shown(), "this deletes a local cluster");
             }
         }
@@ -278,6 +286,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                         | "down"
                 ) || text.starts_with("delete-")
                     || text.starts_with("terminate-")
+                    || text.ends_with("-delete")
             }) || matches!(first, "rm" | "rb" | "deletefile")
                 && matches!(name, "mc" | "s5cmd" | "s3cmd")
                 || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"])
@@ -304,11 +313,30 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     || text.ends_with(":destroy")
                     || text.ends_with(":reset")
                     || text.ends_with(":remove") && name == "heroku"
-                    || text.ends_with(":disable") && name == "firebase"
+                    || (text.ends_with(":disable") || text.ends_with(":remove"))
+                        && name == "firebase"
             });
             if is_delete {
                 deny(found, "delete", "this deletes an application or its data");
             }
+        }
+        "rabbitmqctl" | "rabbitmqadmin"
+            if lower.iter().any(|text| {
+                text.starts_with("delete")
+                    || text.starts_with("purge")
+                    || text == "reset"
+                    || text == "force_reset"
+            }) =>
+        {
+            deny(found, "delete", "this deletes queues or their messages");
+        }
+        "kafka-topics"
+        | "kafka-topics.sh"
+        | "kafka-consumer-groups"
+        | "kafka-consumer-groups.sh"
+            if invocation.has_option("", &["--delete"]) =>
+        {
+            deny(found, "delete", "this deletes topics or groups");
         }
         "npm" | "cargo" | "gem" | "twine" | "yarn" | "pnpm" => {
             let is_unpublish = first == "unpublish"
@@ -342,6 +370,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 deny(found, "delete", "this sends a delete request to a cloud");
             }
         }
+        _ if invocation.code.as_deref().is_some_and(deletes_by_library) => {
+            deny(found, "delete", "this code deletes resources of a cloud");
+        }
         _ if name.starts_with("Remove-Az")
             || name.to_ascii_lowercase().starts_with("remove-az")
             || name.to_ascii_lowercase().starts_with("remove-ec2")
@@ -353,13 +384,22 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
     }
 }
 
-fn is_delete_request(invocation: &Invocation) -> bool {
-    let texts: Vec<&str> = invocation.texts().collect();
-    texts.windows(2).any(|pair| matches!(pair, ["-X" | "--method" | "--request", method] if method.eq_ignore_ascii_case("delete")))
-        || texts.iter().any(|text| {
-            text.eq_ignore_ascii_case("-xdelete") || text.eq_ignore_ascii_case("--method=delete") || text.eq_ignore_ascii_case("--request=delete")
-                || text.eq_ignore_ascii_case("-x=delete")
-        })
+/// Calls of the clouds' own libraries that delete.
+fn deletes_by_library(code: &str) -> bool {
+    let uses_cloud = ["boto3", "@aws-sdk", "google.cloud", "azure.mgmt"]
+        .iter()
+        .any(|library| code.contains(library));
+    uses_cloud
+        && [
+            ".delete_",
+            ".terminate_",
+            ".delete(",
+            ".begin_delete",
+            "DeleteCommand",
+            "Delete",
+        ]
+        .iter()
+        .any(|call| code.contains(call))
 }
 
 fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
@@ -410,7 +450,15 @@ fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'
     ]
     .iter()
     .any(|prefix| operation.starts_with(prefix));
-    if is_destructive {
+    let stops_all = operation == "update-service"
+        && invocation
+            .texts()
+            .collect::<Vec<_>>()
+            .windows(2)
+            .any(|pair| pair == ["--desired-count", "0"]);
+    if stops_all {
+        found.ask_user("delete", shown(), "this stops every task of a service");
+    } else if is_destructive {
         if is_mild {
             found.ask_user("delete", shown(), "this removes something from a cloud");
         } else {
@@ -518,7 +566,9 @@ fn judge_docker(name: &str, lower: &[String], invocation: &Invocation, found: &m
                 "this deletes the volumes of the services",
             );
         }
-        ["compose", rest @ ..] if rest.first() == Some(&"rm") && has_volumes => {
+        ["compose", rest @ ..]
+            if rest.first() == Some(&"rm") && (has_volumes || invocation.has_option("v", &[])) =>
+        {
             found.ask_user(
                 "containers",
                 shown(),
@@ -533,6 +583,16 @@ fn judge_docker(name: &str, lower: &[String], invocation: &Invocation, found: &m
                 shown(),
                 "which containers this deletes is only known at run time",
             );
+        }
+        ["system", "reset", ..] => {
+            found.deny(
+                "containers",
+                shown(),
+                "this deletes every container, image and volume",
+            );
+        }
+        ["image", "prune", ..] if invocation.has_option("a", &["--all"]) => {
+            found.ask_user("containers", shown(), "this deletes every unused image");
         }
         ["swarm", "leave", ..] if invocation.has_option("f", &["--force"]) => {
             found.ask_user("containers", shown(), "this leaves the swarm");

@@ -3,7 +3,7 @@
 use super::Objections;
 use super::operand_texts;
 use crate::input::GuardInput;
-use crate::shell::{Invocation, UNKNOWN};
+use crate::shell::{Invocation, ShellAnalysis, UNKNOWN};
 
 /// Clients that take SQL.
 const SQL_CLIENTS: &[&str] = &[
@@ -34,13 +34,38 @@ const SQL_CLIENTS: &[&str] = &[
     "osql",
     "vsql",
     "snow",
+    "wrangler",
+    "spark-sql",
+    "beeline",
+    "hive",
+    "impala-shell",
+    "dolt",
+    "ysqlsh",
+    "db2",
+    "mclient",
+    "sqlite-utils",
+    "libsql",
+    "rqlite",
+    "surreal",
+    "databricks",
+    "edgedb",
+    "gel",
+    "crash",
 ];
 
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
-    found.judge_each(input, judge_invocation);
+    for analysis in input.analyses() {
+        for invocation in &analysis.invocations {
+            judge_invocation(analysis, invocation, found);
+            if found.is_settled() {
+                return;
+            }
+        }
+    }
+    found.ask_if_incomplete(input);
 }
 
-fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
+fn judge_invocation(analysis: &ShellAnalysis, invocation: &Invocation, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let name = invocation.name.as_str();
     if invocation.has_option("", &["--help", "--version"]) && !matches!(name, "mongosh") {
@@ -128,11 +153,45 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         "influx" if texts.contains(&"delete") => found.deny("drop", shown(), "this deletes data"),
         "etcdctl"
             if texts.contains(&"del")
-                && (texts.contains(&"--prefix") || texts.contains(&"--from-key")) =>
+                && texts
+                    .iter()
+                    .any(|text| text.starts_with("--prefix") || text.starts_with("--from-key")) =>
         {
             found.deny("drop", shown(), "this deletes many keys");
         }
-        _ if SQL_CLIENTS.contains(&name) => judge_sql_client(invocation, found),
+        "cypher-shell" => {
+            let mut code = texts.join(" ").to_ascii_uppercase();
+            code.extend(
+                invocation
+                    .input_text
+                    .as_deref()
+                    .map(str::to_ascii_uppercase),
+            );
+            if code.contains("DELETE") && !code.contains("WHERE") || code.contains("DROP ") {
+                found.deny("statement", shown(), "this deletes a part of the graph");
+            }
+        }
+        "turso" if texts.contains(&"destroy") => {
+            found.deny("drop", shown(), "this deletes a database");
+        }
+        "bq" if texts.contains(&"rm") => {
+            found.deny("drop", shown(), "this deletes a table or dataset");
+        }
+        "sqlite-utils" if texts.iter().any(|text| text.starts_with("drop-")) => {
+            found.deny("drop", shown(), "this drops a table or view");
+        }
+        // Statements that a command line of a cloud sends to a database.
+        "gcloud" | "aws" | "az" | "heroku" | "fly" | "flyctl" | "prisma" | "supabase" => {
+            let mut statements = texts.iter().filter(|text| text.contains(' '));
+            if let Some(what) = statements.find_map(|text| {
+                destructive_statement(text.split_once('=').map_or(*text, |(_, value)| value))
+            }) {
+                found.deny("statement", shown(), format!("this {what}"));
+            }
+            judge_framework(invocation, &lower(), found);
+        }
+        "curl" | "http" | "xh" => judge_search_index(invocation, &texts, found),
+        _ if SQL_CLIENTS.contains(&name) => judge_sql_client(analysis, invocation, found),
         _ if invocation.code.is_some() => {
             judge_code(invocation, found);
             judge_framework(invocation, &lower(), found);
@@ -141,7 +200,17 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
     }
 }
 
-fn judge_sql_client(invocation: &Invocation, found: &mut Objections<'_>) {
+/// A delete request to the usual port of Elasticsearch and its relatives.
+fn judge_search_index(invocation: &Invocation, texts: &[&str], found: &mut Objections<'_>) {
+    let is_index = texts
+        .iter()
+        .any(|text| text.contains(":9200/") && !text.contains("/_doc/"));
+    if is_index && super::is_delete_request(invocation) {
+        found.deny("drop", invocation.shown(), "this deletes an index");
+    }
+}
+
+fn judge_sql_client(analysis: &ShellAnalysis, invocation: &Invocation, found: &mut Objections<'_>) {
     let mut statements: Vec<&str> = invocation.texts().collect();
     if let Some(text) = &invocation.input_text {
         statements.push(text);
@@ -162,6 +231,23 @@ fn judge_sql_client(invocation: &Invocation, found: &mut Objections<'_>) {
         };
         if let Some(what) = destructive_statement(text) {
             return found.deny("statement", invocation.shown(), format!("this {what}"));
+        }
+    }
+    // Statements that another client has put together.
+    if invocation.input_text.is_none() && !invocation.input_from.is_empty() {
+        let mut sources = analysis
+            .invocations
+            .get(invocation.input_from.clone())
+            .unwrap_or_default()
+            .iter();
+        if sources.any(|source| {
+            SQL_CLIENTS.contains(&source.name.as_str()) || source.has_word("sqlflush")
+        }) {
+            found.ask_user(
+                "dynamic",
+                invocation.shown(),
+                "the statements are only known at run time; write them out",
+            );
         }
     }
     // A statement that only a command knows; a file's content stays unread.
@@ -202,6 +288,17 @@ const DATABASE_LIBRARIES: &[&str] = &[
     "cassandra",
     "django.db",
     "prisma",
+    "PG.",
+    "Mysql2",
+    "SQLite3",
+    "mysqli",
+    "typeorm",
+    "sequelize",
+    "oracledb",
+    "pyodbc",
+    "snowflake",
+    "bigquery",
+    "mssql",
 ];
 
 /// Statements in the texts of an interpreter's code.
@@ -224,7 +321,30 @@ fn judge_code(invocation: &Invocation, found: &mut Objections<'_>) {
 
 /// What a statement of an SQL text destroys.
 fn destructive_statement(text: &str) -> Option<&'static str> {
-    let cleaned = strip_sql(&text.replace("\\G", ";").replace("\\g", ";"));
+    let mut cleaned = strip_sql(&text.replace("\\G", ";").replace("\\g", ";"));
+    // `.mode csv` and `\\timing` end with their line.
+    if cleaned.contains("\n.") || cleaned.starts_with('.') || cleaned.contains('\\') {
+        let lines: Vec<String> = cleaned
+            .lines()
+            .map(|line| match line.trim_start().chars().next() {
+                Some('.' | '\\') => format!("{line};"),
+                _ => line.to_owned(),
+            })
+            .collect();
+        cleaned = lines.join("\n");
+    }
+    // The texts that a block runs: `EXECUTE 'DROP TABLE a'`.
+    let upper = text.to_ascii_uppercase();
+    for inner in upper.split("EXECUTE").skip(1) {
+        let inner = inner.trim_start_matches([' ', '(']).strip_prefix('\'');
+        if let Some(what) = inner
+            .and_then(|inner| inner.split('\'').next())
+            .filter(|inner| !inner.contains("EXECUTE"))
+            .and_then(destructive_statement)
+        {
+            return Some(what);
+        }
+    }
     for statement in cleaned.split(';') {
         let upper = statement.to_ascii_uppercase();
         let words: Vec<&str> = upper
@@ -295,6 +415,10 @@ fn destructive_statement(text: &str) -> Option<&'static str> {
                         ) =>
                 {
                     return Some("drops a part of the database");
+                }
+                // ClickHouse: `ALTER TABLE t DELETE WHERE 1=1`.
+                "DELETE" if words.first() == Some(&"ALTER") && is_always_true(&upper) => {
+                    return Some("deletes every row of a table");
                 }
                 "DROP" if words.first() == Some(&"ALTER") => {
                     return Some("drops a part of a table");
@@ -375,12 +499,49 @@ fn strip_sql(text: &str) -> String {
     out
 }
 
+/// Code for a framework's console that empties a table: `User.delete_all`.
+fn runs_deleting_code(invocation: &Invocation) -> bool {
+    let runs_code = match invocation.name.as_str() {
+        "rails" => invocation.has_word("runner") || invocation.has_word("r"),
+        "php" | "artisan" => invocation.has_word("tinker"),
+        "manage" | "manage.py" | "django-admin" => invocation.has_word("shell"),
+        name => name.starts_with("python") && invocation.has_word("shell"),
+    };
+    let mut texts = invocation.texts().chain(invocation.input_text.as_deref());
+    runs_code
+        && texts.any(|text| {
+            let code: String = text.split_whitespace().collect();
+            [
+                "delete_all",
+                "destroy_all",
+                ".all().delete()",
+                "drop_table",
+                "->truncate()",
+                "::truncate()",
+                ".truncate",
+            ]
+            .iter()
+            .any(|mark| code.contains(mark))
+                || text
+                    .split(['\'', '"'])
+                    .any(|part| destructive_statement(part).is_some())
+        })
+}
+
 /// Commands of frameworks that empty the development database or worse.
 fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Objections<'_>) {
     let name = invocation.name.as_str();
     let has = |wanted: &str| words.iter().any(|word| word == wanted);
     let starts = |wanted: &str| words.iter().any(|word| word.starts_with(wanted));
     let is_reset = match name {
+        "rails" | "python" | "python3" | "manage" | "django-admin" | "manage.py"
+            if has("dbconsole") || has("dbshell") || has("db") =>
+        {
+            invocation
+                .input_text
+                .as_deref()
+                .is_some_and(|text| destructive_statement(text).is_some())
+        }
         "rails" | "rake" | "bin/rails" => [
             "db:drop",
             "db:reset",
@@ -401,19 +562,41 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
                 || name.starts_with("manage")
                 || starts("manage.py")
                 || words.iter().any(|word| word.ends_with("/manage.py"));
-            is_manage && (has("flush") || has("reset_db"))
+            is_manage && (has("flush") || has("reset_db") || has("migrate") && has("zero"))
         }
+        "flask" => has("downgrade") && has("base"),
+        "dotnet" | "dotnet-ef" => has("database") && has("drop"),
         "artisan" | "php" => {
             (name == "artisan" || starts("artisan"))
                 && (has("migrate:fresh")
                     || has("migrate:reset")
                     || has("db:wipe")
                     || has("migrate:refresh"))
+                || starts("doctrine:database:drop")
+                || starts("doctrine:schema:drop")
+                || starts("doctrine:fixtures:load") && !has("--append")
         }
-        "sequelize" | "sequelize-cli" => starts("db:drop"),
+        "sequelize" | "sequelize-cli" => starts("db:drop") || starts("db:migrate:undo:all"),
         "knex" => has("migrate:rollback") && has("--all"),
         "typeorm" => has("schema:drop"),
-        "mix" => has("ecto.drop") || has("ecto.reset"),
+        "mix" => starts("ecto.drop") || starts("ecto.reset"),
+        "mikro-orm" => starts("schema:drop") || starts("schema:fresh") || starts("migration:fresh"),
+        "sea-orm-cli" => has("fresh") || has("reset") || has("refresh"),
+        "mvn" | "gradle" | "gradlew" => {
+            starts("flyway:clean")
+                || starts("flywayclean")
+                || starts("liquibase:dropall")
+                || starts("dropall")
+        }
+        "drush" => starts("sql:drop") || starts("sql-drop") || starts("site:install"),
+        "adonis" | "ace" => {
+            starts("migration:fresh") || starts("migration:reset") || starts("db:wipe")
+        }
+        "medusa" | "payload" | "strapi" => {
+            starts("db:drop") || starts("migrate:fresh") || starts("migrate:reset")
+        }
+        "piccolo" | "tortoise" | "aerich" => has("drop"),
+        "convex" => has("clear"),
         "diesel" => has("database") && (has("reset") || has("drop")),
         "sqlx" => has("database") && (has("drop") || has("reset")),
         "alembic" => has("downgrade") && has("base"),
@@ -422,7 +605,7 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         "supabase" => has("db") && has("reset"),
         "dbmate" => has("drop"),
         "goose" => has("reset") || has("down-to"),
-        "migrate" => has("drop"),
+        "migrate" => has("drop") || has("down") && (has("-all") || has("--all")),
         "drizzle-kit" => has("drop"),
         "hasura" => has("reset"),
         "doctrine" | "console" => {
@@ -431,7 +614,7 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         "wp" => has("db") && (has("reset") || has("drop") || has("clean")),
         _ => false,
     };
-    if is_reset && !has("--help") {
+    if is_reset || runs_deleting_code(invocation) {
         found.deny(
             "reset",
             invocation.shown(),

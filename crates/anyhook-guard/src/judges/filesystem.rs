@@ -337,7 +337,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
     }
     match name {
         "rm" | "grm" | "srm" | "rimraf" | "del-cli" | "unlink" | "rmdir" | "shred" | "trash"
-        | "trash-put" | "deltree" | "Remove-Item" | "remove-item" => {
+        | "trash-put" | "trash-cli" | "deltree" | "Remove-Item" | "remove-item" => {
             deletes(invocation, name, places, found);
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => {
@@ -443,7 +443,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
             }
         }
         "mkswap" | "wipefs" | "blkdiscard" | "mke2fs" | "mkdosfs" | "mkntfs"
-            if invocation.operands().next().is_some() =>
+            if invocation.operands().next().is_some() && !formats_image(invocation, places) =>
         {
             found.deny("device", shown(), "this destroys the content of a device");
         }
@@ -506,12 +506,21 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         {
             found.deny("machine", shown(), "this stops the machine");
         }
+        "userdel" | "deluser"
+            if invocation.has_option("r", &["--remove", "--remove-home", "--remove-all-files"]) =>
+        {
+            found.deny("delete", shown(), "this deletes a user's home folder");
+        }
+        "gio" if invocation.has_word("trash") || invocation.has_word("remove") => {
+            deletes(invocation, "trash", places, found);
+        }
         "killall5" => found.deny("machine", shown(), "this ends every process of the machine"),
         "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
             found.deny("machine", shown(), "this ends every process of the user");
         }
-        _ if name == "mkfs" && program.is_none_or(|program| !program.is_pattern)
-            || name.starts_with("mkfs.") && invocation.operands().next().is_some() =>
+        _ if (name == "mkfs" && program.is_none_or(|program| !program.is_pattern)
+            || name.starts_with("mkfs.") && invocation.operands().next().is_some())
+            && !(name != "mkfs" && formats_image(invocation, places)) =>
         {
             found.deny("device", shown(), "this formats a device");
         }
@@ -539,11 +548,22 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
     }
 }
 
+/// `mkfs.ext4 disk.img`: a file of the project, not a device.
+fn formats_image(invocation: &Invocation, places: &Places<'_>) -> bool {
+    invocation.operands().last().is_some_and(|target| {
+        target.text.contains('.')
+            && matches!(
+                places.locate(invocation, target),
+                Location::Inside | Location::Temporary
+            )
+    })
+}
+
 fn deletes(invocation: &Invocation, name: &str, places: &Places<'_>, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let is_recursive = matches!(
         name,
-        "rimraf" | "del-cli" | "trash" | "trash-put" | "deltree"
+        "rimraf" | "del-cli" | "trash" | "trash-put" | "trash-cli" | "deltree"
     ) || invocation.has_option("rR", &["--recursive", "--no-preserve-root"]);
     let has_unknown_option = invocation.arguments().iter().any(|word| {
         word.is_unknown() && !word.sources.is_empty()
@@ -684,7 +704,16 @@ fn overwrite(
     if path.contains("/.git/hooks/") || path.ends_with("/.git/info/exclude") {
         return;
     }
+    let is_listed = invocation
+        .via
+        .iter()
+        .any(|via| matches!(via.as_str(), "find" | "xargs"));
     match places.locate_path(&path, target.is_pattern) {
+        Location::Critical if is_listed => found.deny(
+            "overwrite",
+            invocation.shown(),
+            "this overwrites every file of a home or system folder",
+        ),
         Location::Git => found.deny(
             "overwrite",
             invocation.shown(),

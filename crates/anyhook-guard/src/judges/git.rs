@@ -22,7 +22,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     let mut aliases: Vec<(String, String)> = Vec::new();
     let mut hooks_are_off = false;
     for invocation in input.invocations() {
-        hooks_are_off |= invocation.name == "export"
+        hooks_are_off |= matches!(invocation.name.as_str(), "export" | "set")
             && invocation.operands().any(|word| {
                 word.text
                     .split_once('=')
@@ -67,12 +67,32 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
                 );
             }
         }
+        aliases.extend(environment_aliases(invocation));
         judge_invocation(invocation, &mut aliases, found);
         if found.is_settled() {
             return;
         }
     }
     found.ask_if_incomplete(input);
+}
+
+/// Aliases that `GIT_CONFIG_KEY_0` and `GIT_CONFIG_VALUE_0` define.
+fn environment_aliases(invocation: &Invocation) -> Vec<(String, String)> {
+    let value = |name: &str| {
+        let mut variables = invocation.variables.iter();
+        variables
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.text.clone())
+    };
+    let keys = invocation.variables.iter().filter_map(|(name, key)| {
+        let number = name.strip_prefix("GIT_CONFIG_KEY_")?;
+        let alias = key.text.strip_prefix("alias.")?;
+        Some((
+            alias.to_owned(),
+            value(&format!("GIT_CONFIG_VALUE_{number}"))?,
+        ))
+    });
+    keys.collect()
 }
 
 /// Variables that switch the hooks of a project off.
@@ -85,6 +105,8 @@ fn is_hook_switch(name: &str) -> bool {
             | "SKIP"
             | "LEFTHOOK"
             | "GIT_HOOKS_SKIP"
+            | "OVERCOMMIT_DISABLE"
+            | "OVERCOMMIT_SKIP"
     )
 }
 
@@ -131,12 +153,19 @@ fn judge_invocation(
                     );
                 }
             }
-            if invocation.name != "git" {
+            if !matches!(invocation.name.as_str(), "git" | "hub") {
                 return;
             }
             (at, verb.text.clone())
         }
         "git-filter-repo" | "bfg" | "bfg.jar" => {
+            return found.deny("history", invocation.shown(), "this rewrites the history");
+        }
+        "java"
+            if invocation
+                .texts()
+                .any(|text| text.contains("bfg") && text.ends_with(".jar")) =>
+        {
             return found.deny("history", invocation.shown(), "this rewrites the history");
         }
         name => match name.strip_prefix("git-") {
@@ -534,7 +563,8 @@ impl GitCall<'_> {
                     .trim_start_matches("refs/heads/");
                 glob_matches(&pattern, target)
             });
-            if hits {
+            let pushes_all = self.has("", &["--all", "--branches"]);
+            if hits || pushes_all {
                 found.deny(
                     "protected-branch",
                     shown(),
@@ -591,6 +621,13 @@ impl GitCall<'_> {
         }
         if key == "clean.requireforce" && value == Some("false") {
             aliases.push((key.clone(), String::new()));
+        }
+        if key == "core.hookspath" && value.is_some_and(|value| value.starts_with(['/', '~'])) {
+            found.ask_user(
+                "no-verify",
+                self.invocation.shown(),
+                "this replaces the project's git hooks by those of another folder",
+            );
         }
         if key == "core.hookspath"
             && (value.is_some() || self.has("", &["--unset", "--unset-all"]))

@@ -63,12 +63,22 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
     match name {
         "curl" | "wget" | "http" | "https" | "xh" | "httpie" | "aria2c" | "axel" | "fetch"
         | "lynx" | "w3m" | "links" | "elinks" | "httping" | "ab" | "wrk" | "hey" | "siege"
-        | "grpcurl" | "websocat" | "wscat" | "curlie" | "lwp-request" | "GET" | "POST"
-        | "youtube-dl" | "yt-dlp" | "Invoke-WebRequest" => {
+        | "grpcurl" | "curlie" | "lwp-request" | "GET" | "POST" | "youtube-dl" | "yt-dlp"
+        | "Invoke-WebRequest" => {
             web_hosts(invocation, &mut hosts);
         }
         "ssh" | "autossh" | "mosh" | "sftp" | "ssh-copy-id" | "ssh-keyscan" | "telnet" | "ftp"
-        | "lftp" | "ncftp" | "rlogin" | "rsh" => {
+        | "lftp" | "ncftp" | "rlogin" | "rsh" | "tftp" | "snmpwalk" | "snmpget" | "snmpset" => {
+            // `lftp -c 'open HOST; ls'`.
+            for text in texts.iter().filter(|text| text.contains(' ')) {
+                let mut words = text.split([' ', ';']);
+                if words.any(|word| matches!(word, "open" | "connect")) {
+                    hosts.extend(words.next().map(url_or_host));
+                }
+            }
+            if name == "lftp" && invocation.has_option("ce", &[]) {
+                return hosts;
+            }
             let at = first_operand(&invocation.words, 1, REMOTE_SHELL_OPTIONS);
             if let Some(word) = invocation.words.get(at) {
                 hosts.push(url_or_host(&word.text));
@@ -96,8 +106,10 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
             let at = first_operand(
                 &invocation.words,
                 1,
-                if matches!(name, "ping" | "nmap" | "traceroute") {
+                if matches!(name, "ping" | "nmap") {
                     PROBE_OPTIONS
+                } else if matches!(name, "traceroute" | "tracepath") {
+                    &["-m", "-q", "-w", "-p", "-f", "-i", "-s", "-N", "-t", "-z"]
                 } else {
                     &["-p", "-w", "-x", "-X", "-e", "-s", "-i", "-q", "-c"]
                 },
@@ -107,7 +119,7 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 .skip(at.saturating_sub(1))
                 .take(if name == "dig" { 4 } else { 1 })
             {
-                let text = text.trim_start_matches('@');
+                let text = text.trim_start_matches(['@', '/']);
                 if !text.starts_with(['-', '+'])
                     && (text.contains(['.', ':', UNKNOWN])
                         || text.chars().any(char::is_alphabetic) && name != "dig")
@@ -154,6 +166,9 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
             }
         }
         "kubectl" | "oc" | "helm-diff" => {
+            hosts.extend(texts.iter().filter_map(|text| {
+                url_host(text.split_once('=').map_or(*text, |(_, value)| value))
+            }));
             for pair in texts.windows(2) {
                 if let ["--server" | "-s", value] = pair {
                     hosts.push(url_or_host(value));
@@ -166,10 +181,16 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         "git" | "hub" | "svn" | "hg" => git_hosts(invocation, &mut hosts),
         "psql" | "mysql" | "mariadb" | "mongosh" | "mongo" | "redis-cli" | "pg_dump"
         | "mysqldump" | "sqlcmd" | "clickhouse-client" | "cqlsh" | "ldapsearch"
-        | "mosquitto_pub" | "mosquitto_sub" | "kcat" => {
+        | "mosquitto_pub" | "mosquitto_sub" | "kcat" | "kafkacat" | "nats" | "swaks" => {
             for pair in texts.windows(2) {
-                if let ["-h" | "--host" | "-S", value] = pair {
-                    hosts.push(authority_host(value));
+                let is_host = match pair {
+                    ["-h" | "--host" | "-S" | "--server", _] => true,
+                    ["-b", _] => name.starts_with("kaf") || name == "kcat",
+                    ["-s", _] => matches!(name, "nats" | "swaks"),
+                    _ => false,
+                };
+                if let (true, [_, value]) = (is_host, pair) {
+                    hosts.push(url_or_host(value));
                 }
             }
             for text in &texts {
@@ -191,8 +212,8 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         | "npx" | "bunx" | "pnpx" | "uvx" | "docker" | "podman" | "deno" | "helm" | "conda"
         | "composer" | "snap" | "flatpak" | "code" | "ansible-galaxy" | "terraform" | "gsutil"
         | "aws" | "rclone" | "open" | "xdg-open" | "chromium" | "google-chrome" | "firefox"
-        | "puppeteer" | "ipfs" | "mail" | "sendmail" | "swaks" | "python" | "python3"
-        | "playwright" | "certutil" | "bitsadmin" | "mshta" | "regsvr32" => {
+        | "puppeteer" | "ipfs" | "mail" | "sendmail" | "python" | "python3" | "playwright"
+        | "certutil" | "bitsadmin" | "mshta" | "regsvr32" => {
             for text in &texts {
                 let text = text
                     .trim_start_matches("git+")
@@ -232,7 +253,42 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 }
             }
         }
-        "cat" | "exec" | "echo" | "printf" | "read" => {}
+        "wscat" | "websocat" | "mc" | "lighthouse" | "wrk2" | "k6" | "newman" | "artillery"
+        | "oha" | "bombardier" | "vegeta" | "nikto" | "sqlmap" | "gobuster" | "ffuf"
+        | "httrack" | "wkhtmltopdf" | "pandoc" | "ansible-pull" | "skopeo" | "crane" | "oras"
+        | "hurl" | "rclone-copyurl" => {
+            hosts.extend(texts.iter().filter_map(|text| {
+                url_host(
+                    text.split_once('=')
+                        .filter(|(option, _)| option.starts_with('-'))
+                        .map_or(*text, |(_, value)| value),
+                )
+            }));
+        }
+        "gh" | "glab" | "cloudflared" | "ngrok" | "vault" | "nomad" | "consul" | "argocd"
+        | "influx" => {
+            for pair in texts.windows(2) {
+                if let [
+                    "--hostname" | "--host" | "--address" | "-address" | "--server",
+                    value,
+                ] = pair
+                {
+                    hosts.push(url_or_host(value));
+                }
+            }
+            for text in &texts {
+                let value = [
+                    "--hostname=",
+                    "--host=",
+                    "--address=",
+                    "-address=",
+                    "--server=",
+                ]
+                .iter()
+                .find_map(|option| text.strip_prefix(option));
+                hosts.extend(value.map(url_or_host));
+            }
+        }
         _ => {}
     }
     for text in &texts {
@@ -243,6 +299,15 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         if matches!(lower.as_str(), "http_proxy" | "https_proxy" | "all_proxy")
             && !value.text.is_empty()
             && is_client(&invocation.name)
+        {
+            hosts.push(url_or_host(&value.text));
+        }
+        if matches!(
+            name.as_str(),
+            "PGHOST" | "PGHOSTADDR" | "MYSQL_HOST" | "DOCKER_HOST" | "GH_HOST" | "VAULT_ADDR"
+        ) && !value.text.is_empty()
+            && !value.text.starts_with(['/', '.'])
+            && !value.text.starts_with("unix:")
         {
             hosts.push(url_or_host(&value.text));
         }
@@ -273,13 +338,23 @@ fn code_hosts(code: &str) -> Vec<String> {
         "fsockopen(",
         "TCPSocket.open(",
         "gethostbyname(",
+        "SMTP(",
+        "SMTP_SSL(",
+        "FTP(",
+        "FTP_TLS(",
+        "IMAP4(",
+        "IMAP4_SSL(",
+        "POP3(",
+        "Telnet(",
+        "INET->new(",
+        "ServerProxy(",
     ];
     let mut found = Vec::new();
     for mark in marks {
         for rest in code.split(mark).skip(1) {
             let quoted = rest.split(['\'', '"']).nth(1).unwrap_or_default();
             if quoted.contains('.') && !quoted.contains([' ', '/']) {
-                found.push(quoted.to_ascii_lowercase());
+                found.push(authority_host(quoted));
             }
         }
     }
@@ -403,9 +478,10 @@ fn git_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
             hosts.extend(url_host(base).or_else(|| remote_path_host(base)));
             continue;
         }
+        let text = text.strip_prefix("--remote=").unwrap_or(text);
         let text = text
             .split_once("=http")
-            .map_or((*text).to_owned(), |(_, rest)| format!("http{rest}"));
+            .map_or(text.to_owned(), |(_, rest)| format!("http{rest}"));
         if text.starts_with('-') && !text.contains("://") {
             continue;
         }
@@ -518,6 +594,42 @@ fn web_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
         "--capath",
         "--ciphers",
         "--noproxy",
+        "--proto",
+        "--proto-default",
+        "--proto-redir",
+        "--tls-max",
+        "--unix-socket",
+        "--dns-servers",
+        "--speed-limit",
+        "--speed-time",
+        "--keepalive-time",
+        "--max-filesize",
+        "--pass",
+        "--cert-type",
+        "--key-type",
+        "--pinnedpubkey",
+        "--proxy-header",
+        "--proxy-user",
+        "--request-target",
+        "--trace",
+        "--trace-ascii",
+        "--stderr",
+        "--variable",
+        "--wait",
+        "--waitretry",
+        "--http-user",
+        "--http-password",
+        "--load-cookies",
+        "--save-cookies",
+        "--ca-certificate",
+        "--exclude-directories",
+        "--include-directories",
+        "--domains",
+        "--output-file",
+        "--append-output",
+        "--quota",
+        "--read-timeout",
+        "--dns-timeout",
         "--netrc-file",
         "--aws-sigv4",
         "-U",

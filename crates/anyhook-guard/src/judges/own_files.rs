@@ -274,6 +274,13 @@ impl<'i> ProtectedFiles<'i> {
                     deny(found);
                 }
             }
+            // Settings on the command line of an agent.
+            _ if texts.windows(2).any(
+                |pair| matches!(pair, ["--settings", value] if value.contains("disableAllHooks")),
+            ) =>
+            {
+                deny(found);
+            }
             "pkill" | "killall" | "taskkill" | "Stop-Process"
                 if texts.iter().any(|text| text.contains("anyhook")) =>
             {

@@ -4,7 +4,7 @@ use super::Objections;
 use super::access::{Access, shell_files};
 use super::hosts::{contacted_hosts, host_matches};
 use crate::input::GuardInput;
-use crate::paths::normalize;
+use crate::paths::{glob_matches, normalize};
 use crate::shell::{Invocation, RedirectKind, SHELLS, ShellAnalysis, UNKNOWN, program_name};
 
 const DOWNLOADERS: &[&str] = &[
@@ -202,7 +202,8 @@ fn judge_invocation(
     let shown = || invocation.shown();
     let name = invocation.name.as_str();
     if invocation.has_option("", &["--help", "--version"]) && !SHELLS.contains(&name) {
-        return;
+        // A file that was just downloaded runs with any option.
+        return judge_saved(analysis, index, invocation, downloaded, found);
     }
     let is_allowed = |source: &Invocation, found: &Objections<'_>| {
         let hosts = contacted_hosts(source);
@@ -216,7 +217,7 @@ fn judge_invocation(
     };
     // What runs its input or a word as code.
     let runs_input = runs_standard_input(invocation);
-    let runs_words = matches!(name, "eval" | "source" | ".")
+    let runs_words = matches!(name, "eval" | "source" | "." | "trap" | "dpkg" | "rpm")
         || is_interpreter(name)
         || name.is_empty() && !invocation.words.is_empty()
         || matches!(name, "xargs" | "crontab");
@@ -241,6 +242,7 @@ fn judge_invocation(
             }
         }
     }
+    judge_writes_to_shell(analysis, index, invocation, found);
     if let Some(code) = &invocation.code
         && !SHELLS.contains(&name)
     {
@@ -267,6 +269,39 @@ fn judge_invocation(
     judge_windows(invocation, found);
 }
 
+/// A download that is written into `>(sh)`.
+fn judge_writes_to_shell(
+    analysis: &ShellAnalysis,
+    index: usize,
+    invocation: &Invocation,
+    found: &mut Objections<'_>,
+) {
+    let redirects = invocation
+        .redirects
+        .iter()
+        .filter(|redirect| matches!(redirect.kind, RedirectKind::Output | RedirectKind::Append));
+    let targets = redirects.map(|redirect| &redirect.target).chain(
+        invocation
+            .arguments()
+            .iter()
+            .filter(|_| invocation.name == "tee"),
+    );
+    let mut readers = targets
+        .filter(|target| target.text.starts_with("/dev/fd/"))
+        .flat_map(|target| target.sources.iter().cloned().flatten())
+        .filter_map(|source| analysis.invocations.get(source));
+    if readers.any(|reader| is_interpreter(&reader.name) && reader.code.is_none()) {
+        let mut sources = analysis.upstream([index]).into_iter();
+        if sources.any(|source| is_download(source) || is_decoder(source)) {
+            found.deny(
+                "download",
+                invocation.shown(),
+                "this runs a download without anybody having seen it; save it, read it, then run it",
+            );
+        }
+    }
+}
+
 /// Whether a program runs what it reads.
 fn runs_standard_input(invocation: &Invocation) -> bool {
     let name = invocation.name.as_str();
@@ -279,7 +314,8 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
     {
         return false;
     }
-    let first = invocation.operands().next().map(|word| word.text.as_str());
+    let at = crate::shell::first_operand(&invocation.words, 1, &["-o", "+o", "-O", "--rcfile"]);
+    let first = invocation.words.get(at).map(|word| word.text.as_str());
     if name.is_empty() {
         return !invocation.words.is_empty();
     }
@@ -294,7 +330,9 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
             || first.is_none_or(|first| {
                 matches!(first, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
             });
-        return !has_script && reads
+        // `sh -n` only checks the syntax.
+        let checks_only = invocation.has_option("n", &[]) && !invocation.has_option("s", &[]);
+        return !has_script && reads && !checks_only
             || has_script && invocation.via.iter().any(|via| via == "xargs");
     }
     match name {
@@ -303,7 +341,8 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
         "source" | "." => first == Some("/dev/stdin"),
         "xargs" => false,
         "parallel" => invocation.operands().next().is_none(),
-        "deno" => invocation.has_word("-"),
+        "deno" | "bun" => invocation.has_word("-"),
+        "powershell" | "pwsh" => invocation.has_word("-") || invocation.arguments().is_empty(),
         "vim" | "vi" | "ex" | "nvim" => invocation.has_word("/dev/stdin"),
         "psql" | "sqlite3" | "mysql" => false,
         "docker" | "kubectl" | "podman" => false,
@@ -317,6 +356,7 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
             });
             runs_lines || invocation.has_word("/dev/stdin") && invocation.has_option("f", &[])
         }
+        _ if runs_what_it_reads(invocation) => true,
         _ if is_interpreter(name) => {
             invocation
                 .code
@@ -328,6 +368,37 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
         }
         _ => false,
     }
+}
+
+/// Code that runs the text of its standard input: `exec(sys.stdin.read())`.
+fn runs_what_it_reads(invocation: &Invocation) -> bool {
+    let code: String = invocation
+        .code
+        .as_deref()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    [
+        "exec(sys.stdin",
+        "exec(input(",
+        "exec(open(0)",
+        "exec(compile(sys.stdin",
+        "eval(sys.stdin",
+        "evalSTDIN",
+        "eval(STDIN",
+        "eval$stdin",
+        "eval(gets",
+        "eval(require('fs').readFileSync(0",
+        "eval(require(\"fs\").readFileSync(0",
+        "eval(fs.readFileSync(0",
+        "eval(join'',<STDIN>)",
+        "eval<STDIN>",
+        "system($_)",
+        "system(line)",
+        "os.system(sys.stdin",
+    ]
+    .iter()
+    .any(|mark| code.contains(mark))
 }
 
 /// The invocations whose output is run.
@@ -346,7 +417,8 @@ fn code_sources(analysis: &ShellAnalysis, index: usize, runs_input: bool) -> Vec
     // script or the text of `-c`.
     let name = invocation.name.as_str();
     let is_code_word = |place: usize| match name {
-        "eval" | "source" | "." => place > 0,
+        "eval" | "source" | "." | "dpkg" | "rpm" => place > 0,
+        "trap" => place == 1,
         "" => place == 0,
         _ => {
             let before = invocation
@@ -423,6 +495,10 @@ fn judge_saved(
                 | "dpkg"
                 | "rpm"
                 | "apt"
+                | "apt-get"
+                | "dnf"
+                | "yum"
+                | "zypper"
                 | "java"
                 | "installer"
                 | "start"
@@ -456,9 +532,11 @@ fn judge_saved(
     let runs = run.iter().any(|path| {
         // Two names that are not known are not the same name.
         !path.contains(UNKNOWN)
-            && downloaded
-                .iter()
-                .any(|file| file == path || file.ends_with('/') && path.starts_with(file.as_str()))
+            && downloaded.iter().any(|file| {
+                file == path
+                    || file.ends_with('/') && path.starts_with(file.as_str())
+                    || file.contains('*') && glob_matches(file, path)
+            })
     });
     if runs {
         found.deny(
@@ -489,10 +567,13 @@ fn judge_saved(
             }
         }
     }
-    if matches!(
-        name,
-        "curl" | "wget" | "wget2" | "aria2c" | "axel" | "fetch"
-    ) {
+    let exports = name == "svn" && invocation.has_word("export");
+    if exports
+        || matches!(
+            name,
+            "curl" | "wget" | "wget2" | "aria2c" | "axel" | "fetch"
+        )
+    {
         let names =
             name != "curl" || invocation.has_option("O", &["--remote-name", "--remote-name-all"]);
         let folder = invocation.words.windows(2).find_map(|pair| match pair {
@@ -544,7 +625,7 @@ fn judge_saved(
             .collect();
         if let Some(url) = operands
             .first()
-            .filter(|url| url.contains("://") || url.contains('@'))
+            .filter(|url| url.contains("://") || url.contains('@') || name == "gh")
         {
             let base = url
                 .trim_end_matches('/')
@@ -567,6 +648,23 @@ fn judge_saved(
     {
         downloaded.extend(absolute(&last.text));
         downloaded.extend(absolute(&last.text.replace('\\', "/")));
+    }
+    // `gh release download -p '*.sh'`.
+    if name == "gh" && invocation.has_word("download") {
+        let pattern = invocation.words.windows(2).find_map(|pair| match pair {
+            [option, value] if matches!(option.text.as_str(), "-p" | "--pattern") => {
+                absolute(&value.text)
+            }
+            _ => None,
+        });
+        downloaded.extend(pattern);
+    }
+    // `copy('https://…', 'file')` in an interpreter's code.
+    if name == "cp"
+        && invocation.texts().any(|text| text.contains("://"))
+        && let Some(last) = invocation.operands().last()
+    {
+        downloaded.extend(absolute(&last.text));
     }
     if matches!(name, "mv" | "cp") {
         let operands: Vec<String> = invocation
@@ -621,7 +719,8 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         "runpy",
         "importlib",
         "loadstring",
-        "load(",
+        " load(",
+        "(load(",
         "`",
         "compile(",
     ]);
@@ -672,6 +771,7 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         "pickle.loads",
         "str_rot13",
         "gzinflate",
+        ".unpack",
     ]);
     if runs && fetches {
         found.deny("download", invocation.shown(), "this code runs a download");
@@ -702,7 +802,10 @@ fn is_address(text: &str) -> bool {
     let text = text.trim_start_matches("git+").trim_start_matches('@');
     let url = text
         .split_once(" @ ")
-        .or_else(|| text.split_once('@').filter(|(_, url)| url.contains("://")))
+        .or_else(|| {
+            text.split_once('@')
+                .filter(|(_, url)| url.contains("://") || url.contains("hub:"))
+        })
         .map_or(text, |(_, url)| url.trim());
     [
         "http://",
@@ -812,7 +915,11 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                         .iter()
                         .any(|text| text.contains('@') && text.contains('.'))
         }
-        "gem" => first == "install" && (names_address() || foreign_index()),
+        "gem" => {
+            first == "install" && (names_address() || foreign_index())
+                || first == "specific_install"
+        }
+        "bundle" => first == "add" && (has("--git") || has("--github") || has("--source")),
         "brew" => {
             matches!(first, "install" | "tap" | "cask")
                 && (names_address()
@@ -832,7 +939,10 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                 && texts.iter().any(|text| text.starts_with("http"))
         }
         "code" | "cursor" => has("--install-extension") && names_address(),
-        "composer" => first == "require" && names_address(),
+        "composer" => {
+            first == "require"
+                && (names_address() || texts.iter().any(|text| text.starts_with("--repository")))
+        }
         "nix" | "nix-env" | "nix-shell" | "nix-build" => {
             names_address()
                 || first == "run" && texts.iter().any(|text| text.starts_with("github:"))

@@ -16,6 +16,7 @@ const SECRET_NAMES: &[&str] = &[
     ".env.*",
     "*.env",
     ".envrc",
+    ".dev.vars",
     "id_rsa",
     "id_dsa",
     "id_ecdsa",
@@ -707,9 +708,19 @@ fn judge_invocation(
 
 /// Folders in which nearly everything is secret.
 fn is_secret_folder(path: &str) -> bool {
-    ["/.ssh", "/.aws", "/.gnupg", "/.kube", "/.password-store"]
-        .iter()
-        .any(|folder| path.trim_end_matches('/').ends_with(folder))
+    [
+        "/.ssh",
+        "/.aws",
+        "/.azure",
+        "/.config/gh",
+        "/.docker",
+        "/.gnupg",
+        "/.kube",
+        "/.password-store",
+        "/etc/ssl/private",
+    ]
+    .iter()
+    .any(|folder| path.trim_end_matches('/').ends_with(folder))
 }
 
 /// Files that are only known at run time, from a listing that looks for secret ones:
@@ -792,7 +803,8 @@ fn is_exempt(invocation: &Invocation, text: &str) -> bool {
                 || texts.contains(&"--stat")
                 || texts.contains(&"--name-only")
         }
-        "docker" | "podman" | "dotenv" => true,
+        "docker" | "podman" => texts.first() != Some(&"cp"),
+        "dotenv" => true,
         "cp" | "ln" | "install" => false,
         "python" | "node" | "python3" => true,
         "touch" => true,
@@ -852,7 +864,10 @@ fn is_filtered_dump(analysis: &ShellAnalysis, index: usize) -> bool {
         .invocations
         .get(index + 1)
         .filter(|reader| is_dump && reader.input_from == (index..index + 1));
-    if reader.is_some_and(|reader| reader.name == "wc") {
+    let counts = |reader: &Invocation| {
+        reader.name == "wc" || reader.name == "grep" && reader.has_option("cq", &["--count"])
+    };
+    if reader.is_some_and(counts) {
         return true;
     }
     let Some(reader) = reader.filter(|reader| matches!(reader.name.as_str(), "grep" | "rg")) else {
@@ -976,6 +991,10 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         ("process.env", &[".", "["]),
         ("ENV", &["[", ".fetch", ".key?", "IRON["]),
         ("%ENV", &[]),
+        ("os.getenv(", &["'", "\"", ")"]),
+        ("Deno.env.get(", &["'", "\""]),
+        ("getenv(", &["'", "\""]),
+        ("print(environ", &["[", ".get("]),
         ("getenv()", &[]),
         ("$_ENV", &["["]),
         ("Deno.env.toObject", &[]),
@@ -988,10 +1007,20 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
                     || letter == '_'
                     || letter == '$' && mark == "ENV"
                     || letter == '%' && mark == "ENV"
+                    || letter == '.' && mark == "getenv("
             }) {
                 continue;
             }
             let rest = code.get(at + mark.len()..).unwrap_or_default();
+            // Only whether a variable exists.
+            let start = code.get(..at).unwrap_or_default().trim_end();
+            if start.ends_with("' in")
+                || start.ends_with("\" in")
+                || start.ends_with("!!")
+                || start.ends_with("bool(")
+            {
+                continue;
+            }
             if mark == "ENV"
                 && rest.starts_with(|letter: char| {
                     letter.is_alphanumeric() || letter == '_' || letter == '{'
@@ -1069,7 +1098,7 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
                 || has("batch-get-secret-value")
                 || has("export-credentials")
                 || has("get-session-token")
-                || has("get-parameter") && has("--with-decryption")
+                || (has("get-parameter") || has("get-parameters")) && has("--with-decryption")
                 || has("get-parameters-by-path") && has("--with-decryption")
                 || has("configure")
                     && has("get")
@@ -1133,6 +1162,17 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
         | "docker-credential-pass"
         | "docker-credential-secretservice"
         | "git-credential-osxkeychain" => has("get"),
+        "rails" => texts
+            .iter()
+            .any(|text| text.starts_with("credentials:") || text.starts_with("encrypted:")),
+        "terraform" | "tofu" => {
+            first == "output"
+                && (has("-raw") || has("-json"))
+                && texts
+                    .iter()
+                    .any(|text| is_secret_variable(&text.to_ascii_uppercase().replace('-', "_")))
+        }
+        "getent" => matches!(first, "shadow" | "gshadow"),
         "secret-tool" => matches!(first, "lookup" | "search"),
         "gpg" | "gpg2" => texts.iter().any(|text| text.starts_with("--export-secret")),
         "vercel" => first == "env" && has("pull"),

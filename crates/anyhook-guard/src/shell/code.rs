@@ -70,6 +70,9 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "execa"
         | "execaSync"
         | "shell-command"
+        | "syscmd"
+        | "esyscmd"
+        | "termopen"
         | "execaCommand" => CallEffect::Shell,
         "rmtree"
         | "rm_rf"
@@ -88,16 +91,17 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "rmdir_r"
         | "secure_delete"
         | "delete-directory" => CallEffect::DeleteTree,
-        "rm" | "rmSync" | "rmdirSync" | "rmdir" if arguments.contains("recursive") => {
+        "rm" | "rmSync" | "rmdirSync" | "rmdir" | "remove" | "unlink"
+            if arguments.contains("recursive") =>
+        {
             CallEffect::DeleteTree
         }
         "rm" | "rmSync" | "rmdir" | "rmdirSync" | "unlink" | "unlinkSync" | "remove" | "delete"
         | "delete-file" => CallEffect::Delete,
         "glob" | "iglob" | "scandir" | "listdir" | "readdirSync" => CallEffect::List,
         "readFileSync" | "readFile" | "file_get_contents" | "readlines" | "slurp" | "readfile"
-        | "fopen" | "createReadStream" | "read_csv" | "dotenv_values" | "load_dotenv" => {
-            CallEffect::Read
-        }
+        | "readTextFile" | "readTextFileSync" | "fopen" | "createReadStream" | "read_csv"
+        | "dotenv_values" | "load_dotenv" => CallEffect::Read,
         "open" | "openSync" | "fopen64" => {
             let mode = [
                 "'w", "\"w", "'a", "\"a", "'x", "\"x", "'r+", "\"r+", "'>", "\">",
@@ -241,27 +245,16 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
             at.and_then(|at| words.get(at + 1))
                 .map(|word| format!("system({})", quoted(&word.text)))
         }
-        "vim" | "nvim" | "vi" | "ex" => {
-            let commands: Vec<&str> = started
-                .texts()
-                .filter_map(|text| text.trim_start_matches(['+', ':']).strip_prefix('!'))
-                .collect();
-            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        "vim" | "nvim" | "vi" | "ex" | "view" => {
+            let commands: Vec<String> = started.texts().filter_map(editor_command).collect();
+            (!commands.is_empty()).then(|| commands.join("\n"))
         }
         "sed" | "gsed" => {
-            // `1e command` runs a command.
-            let commands: Vec<&str> = started
-                .texts()
-                .filter(|text| !text.starts_with('-'))
-                .filter_map(|text| {
-                    let rest = text.trim_start_matches(|letter: char| {
-                        letter.is_ascii_digit() || matches!(letter, '$' | ',' | ' ')
-                    });
-                    rest.strip_prefix("e ")
-                })
-                .collect();
+            let commands: Vec<String> = started.texts().filter_map(sed_command).collect();
             (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
         }
+        // m4, without its number; its quotes are `text'.
+        "m" => from_input().map(|text| text.replace('`', "'")),
         "tar" => {
             let actions: Vec<&str> = started
                 .texts()
@@ -277,6 +270,50 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
     }
 }
 
+/// A command of vim that runs a program: `!cmd`, `silent !cmd`, `call system('cmd')`.
+fn editor_command(text: &str) -> Option<String> {
+    let text = text.trim_start_matches(['+', ':', ' ']);
+    let text = text
+        .strip_prefix("silent")
+        .map_or(text, |rest| rest.trim_start_matches(['!', ' ']));
+    if ["system(", "execute(", "termopen("]
+        .iter()
+        .any(|call| text.contains(call))
+    {
+        return Some(text.to_owned());
+    }
+    let program = ["!", "r !", "r!", "w !", "term ", "terminal ", "%!"]
+        .iter()
+        .find_map(|start| text.strip_prefix(start))?;
+    Some(format!("system({})", quoted(program)))
+}
+
+/// What a sed script runs: `1e command`, or the result of `s/…/…/e`.
+fn sed_command(text: &str) -> Option<String> {
+    if text.starts_with('-') {
+        return None;
+    }
+    let rest = text.trim_start_matches(|letter: char| {
+        letter.is_ascii_digit() || matches!(letter, '$' | ',' | ' ')
+    });
+    if let Some(command) = rest.strip_prefix("e ") {
+        return Some(command.to_owned());
+    }
+    let mut letters = rest.strip_prefix('s')?.chars();
+    let separator = letters.next().filter(|letter| !letter.is_alphanumeric())?;
+    let script: String = letters.collect();
+    let escaped = format!("\\{separator}");
+    let parts: Vec<String> = script
+        .replace(&escaped, &UNKNOWN.to_string())
+        .split(separator)
+        .map(|part| part.replace(UNKNOWN, &separator.to_string()))
+        .collect();
+    let [_, replacement, flags] = parts.as_slice() else {
+        return None;
+    };
+    flags.contains('e').then(|| replacement.clone())
+}
+
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -285,9 +322,12 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
     // `require("os").homedir()` reads like `os.homedir()`.
     let plain = code
         .replace("require(\"os\").", "os.")
-        .replace("require('os').", "os.");
+        .replace("require('os').", "os.")
+        .replace("require(\"path\").", "path.")
+        .replace("require('path').", "path.");
+    let plain = join_paths(&plain, &evaluator.home(scope));
     let code = plain.as_str();
-    let constants = literal_constants(code);
+    let constants = literal_constants(code, &evaluator.home(scope));
     let mut scripts: Vec<String> = Vec::new();
     let mut commands: Vec<Vec<ResolvedWord>> = Vec::new();
     for call in find_calls(code) {
@@ -325,9 +365,16 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             CallEffect::Copy => commands.push(command(&["cp"], values, false)),
             CallEffect::Fetch => commands.push(command(&["curl"], first_value(values), false)),
             CallEffect::List => {
-                let deletes = ["remove(", "unlink", "rmtree(", "rmSync(", "rm_rf"]
-                    .iter()
-                    .any(|mark| code.contains(mark));
+                let deletes = [
+                    "remove(",
+                    "unlink",
+                    "rmtree(",
+                    "rmSync(",
+                    "rm_r",
+                    "FileUtils.rm",
+                ]
+                .iter()
+                .any(|mark| code.contains(mark));
                 if deletes {
                     commands.push(command(&["rm", "-r"], values, false));
                 }
@@ -403,6 +450,74 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             evaluator.start(words, started, &mut scope.clone(), &StageInput::default());
         }
     }
+}
+
+/// Paths that code joins from literals, as one literal: `Path.home() / ".ssh"`,
+/// `os.path.join("a", "b")`.
+fn join_paths(code: &str, home: &str) -> String {
+    let home = quoted(home);
+    let mut code = code
+        .replace("Path.home()", &format!("Path({home})"))
+        .replace("os.homedir()", &home)
+        .replace("os.path.expanduser('~')", &home)
+        .replace("os.path.expanduser(\"~\")", &home);
+    for _ in 0..MAX_CALLS {
+        let Some((start, end, joined)) = next_division(&code).or_else(|| next_join(&code)) else {
+            break;
+        };
+        code.replace_range(start..end, &joined);
+    }
+    code
+}
+
+/// `"a" / "b"` and `Path("a") / "b"`: where it is, and what it is together.
+fn next_division(code: &str) -> Option<(usize, usize, String)> {
+    code.match_indices('/').find_map(|(at, _)| {
+        let before = code.get(..at)?.trim_end();
+        let (inside, closing) = match before.strip_suffix(')') {
+            Some(inside) => (inside.trim_end(), ")"),
+            None => (before, ""),
+        };
+        let quote = inside
+            .chars()
+            .next_back()
+            .filter(|last| matches!(last, '\'' | '"'))?;
+        let inside = inside.get(..inside.len() - 1)?;
+        let start = inside.rfind(quote)?;
+        let rest = code.get(at + 1..)?;
+        let after = rest.trim_start();
+        let (second, length) = literal(after)?;
+        let first = inside.get(start + 1..)?;
+        let end = code.len() - after.len() + length;
+        let joined = format!("{}{closing}", quoted(&format!("{first}/{second}")));
+        Some((start, end, joined))
+    })
+}
+
+/// `path.join("a", "b")` with nothing but literals.
+fn next_join(code: &str) -> Option<(usize, usize, String)> {
+    code.match_indices("path.join(").find_map(|(at, mark)| {
+        let open = at + mark.len() - 1;
+        let end = closing(code.as_bytes(), open);
+        let arguments = code.get(open + 1..end)?;
+        let mut parts = Vec::new();
+        let mut rest = arguments.trim();
+        while !rest.is_empty() {
+            let (part, length) = literal(rest)?;
+            parts.push(part);
+            rest = rest
+                .get(length..)?
+                .trim_start()
+                .trim_start_matches(',')
+                .trim_start();
+        }
+        let start = if code.get(..at)?.ends_with("os.") {
+            at - 3
+        } else {
+            at
+        };
+        Some((start, end + 1, quoted(&parts.join("/"))))
+    })
 }
 
 fn first_value(values: Vec<String>) -> Vec<String> {
@@ -577,7 +692,7 @@ fn literal(text: &str) -> Option<(String, usize)> {
 }
 
 /// `name = 'text'` anywhere in the code.
-fn literal_constants(code: &str) -> Vec<(String, String)> {
+fn literal_constants(code: &str, home: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices('=').take(MAX_CALLS) {
         let before = code.get(..at).unwrap_or_default().trim_end();
@@ -586,7 +701,25 @@ fn literal_constants(code: &str) -> Vec<(String, String)> {
             .map_or(0, |found| found + 1);
         let name = before.get(start..).unwrap_or_default();
         let after = code.get(at + 1..).unwrap_or_default().trim_start();
-        if let (false, Some((value, _))) = (name.is_empty(), literal(after)) {
+        if name.is_empty() {
+            continue;
+        }
+        let wrapper = identifier(after);
+        let inside = after.get(wrapper.len()..).unwrap_or_default();
+        let value = match wrapper.rsplit('.').next().unwrap_or_default() {
+            "mkdtemp" | "mkdtempSync" | "gettempdir" | "TemporaryDirectory" => {
+                Some("/tmp/tmp.code".to_owned())
+            }
+            "expanduser" | "abspath" | "realpath" | "normpath" | "resolve" | "expandvars" => {
+                literal(inside.trim_start_matches('(')).map(|(value, _)| value)
+            }
+            _ => literal(after).map(|(value, _)| value),
+        };
+        if let Some(value) = value {
+            let value = match value.strip_prefix("~/") {
+                Some(rest) => format!("{home}/{rest}"),
+                None => value,
+            };
             found.push((name.to_owned(), value));
         }
     }

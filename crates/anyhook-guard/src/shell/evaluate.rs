@@ -328,12 +328,12 @@ impl Evaluator<'_> {
 
     /// Folders that commands print.
     fn known_folder(&self, range: Range<usize>) -> Option<String> {
-        let [only] = self.invocations.get(range)? else {
+        let [only] = self.invocations.get(range.clone())? else {
             return None;
         };
         match only.name.as_str() {
             "pwd" => only.cwd.clone(),
-            "mktemp" => Some(format!("/tmp/{UNKNOWN}")),
+            "mktemp" => Some(temporary_name(only, range.start)),
             "git" if only.has_word("--show-toplevel") => self.project.map(str::to_owned),
             "which" | "type" => only.arguments().last().map(|word| word.text.clone()),
             "command" => only.arguments().last().map(|word| word.text.clone()),
@@ -525,7 +525,7 @@ impl Evaluator<'_> {
         started.variables = variables;
         started.redirects = redirects;
         // Programs that other programs start by the name of a variable.
-        let scripts: Vec<String> = started
+        let mut scripts: Vec<String> = started
             .variables
             .iter()
             .filter(|(name, value)| {
@@ -533,6 +533,16 @@ impl Evaluator<'_> {
             })
             .map(|(_, value)| value.text.clone())
             .collect();
+        // Files that a shell reads first.
+        for (name, value) in &started.variables {
+            if matches!(name.as_str(), "BASH_ENV" | "ENV") {
+                let printed = value
+                    .sources
+                    .last()
+                    .and_then(|source| output::known_output(&self.invocations, source.clone()));
+                scripts.extend(printed.or_else(|| self.written_text(scope, &value.text)));
+            }
+        }
         for script in scripts.iter().take(4) {
             self.run_child_text(script, scope, &StageInput::default());
         }
@@ -826,7 +836,15 @@ impl Evaluator<'_> {
             {
                 cwd()
             }
-            "rg" | "grep" | "egrep" | "fgrep" => cwd(),
+            "rg" | "grep" | "egrep" | "fgrep" | "ag" => {
+                let roots: Vec<String> = first
+                    .operands()
+                    .skip(1)
+                    .filter(|word| !word.is_pattern)
+                    .filter_map(|word| normalize(first.cwd.as_deref(), &word.text))
+                    .collect();
+                if roots.is_empty() { cwd() } else { roots }
+            }
             _ => Vec::new(),
         }
     }
@@ -865,6 +883,20 @@ impl Evaluator<'_> {
 
     pub(super) fn nesting_left(scope: &Scope) -> bool {
         scope.nesting < MAX_NESTING
+    }
+}
+
+/// A name for what `mktemp` creates: the same for every use of its output.
+fn temporary_name(started: &Invocation, index: usize) -> String {
+    let template = started
+        .arguments()
+        .iter()
+        .rfind(|word| word.text.contains('/'))
+        .map(|word| word.text.trim_start_matches("--tmpdir="));
+    match template {
+        Some(template) if !template.contains("XX") => format!("{template}/tmp.{index}"),
+        Some(template) => template.replace('X', "x"),
+        None => format!("/tmp/tmp.{index}"),
     }
 }
 

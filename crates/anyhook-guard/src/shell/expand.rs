@@ -273,6 +273,17 @@ impl Evaluator<'_> {
                             _ => vec![other],
                         }
                     }
+                    VariableOperator::Length => vec![ResolvedWord::new("0")],
+                    VariableOperator::Indirect => {
+                        let mut value = ResolvedWord::unknown();
+                        for name in known.into_iter().flatten() {
+                            if let Some([only]) = self.variable(&name.text, scope).as_deref() {
+                                value.text.clone_from(&only.text);
+                            }
+                            value.variables.push(name.text);
+                        }
+                        vec![value]
+                    }
                     VariableOperator::Other(word) => {
                         self.expand_text(word, scope);
                         let mut value = ResolvedWord::unknown();
@@ -283,7 +294,14 @@ impl Evaluator<'_> {
                         vec![value]
                     }
                 };
-                if let (Some(name), Some(first)) = (unknown_name, values.first_mut()) {
+                // `${x:+word}` and `${#x}` do not show the value.
+                let shows_value = !matches!(
+                    operator,
+                    VariableOperator::Alternative(_) | VariableOperator::Length
+                );
+                if let (Some(name), Some(first), true) =
+                    (unknown_name, values.first_mut(), shows_value)
+                {
                     first.variables.push(name);
                 }
                 let is_list = matches!(name.as_str(), "@" | "*") || values.len() > 1;

@@ -32,6 +32,13 @@ pub(super) fn known_output(invocations: &[Invocation], range: Range<usize>) -> O
     Some(text)
 }
 
+/// What is known of the output of the invocations.
+pub(super) fn partial_output(invocations: &[Invocation], range: Range<usize>) -> Option<String> {
+    let ran = invocations.get(range)?;
+    let texts: Vec<String> = ran.iter().take(16).filter_map(output).collect();
+    (!texts.is_empty()).then(|| texts.concat())
+}
+
 /// What a command prints, wherever that goes.
 pub(super) fn printed(invocation: &Invocation) -> Option<String> {
     let plain = Invocation {
@@ -119,7 +126,8 @@ fn output(invocation: &Invocation) -> Option<String> {
             let words: Vec<&str> = invocation.texts().collect();
             (!words.is_empty()).then(|| words.join(" ") + "\n")
         }
-        "cat" if invocation.operands().next().is_none() => input(),
+        // A file counts as its input if the command itself has written it.
+        "cat" => input(),
         "base64" | "gbase64"
             if invocation.has_option("dD", &["--decode"])
                 && invocation.operands().next().is_none() =>

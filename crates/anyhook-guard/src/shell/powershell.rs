@@ -161,7 +161,7 @@ impl Reader<'_, '_> {
                     let is_method = self
                         .word
                         .as_ref()
-                        .is_some_and(|word| word.text.contains('.'));
+                        .is_some_and(|word| word.text.contains('.') || word.text.contains("]::"));
                     self.end_word();
                     if self.open.len() >= MAX_OPEN {
                         self.evaluator.is_incomplete = true;
@@ -288,7 +288,7 @@ impl Reader<'_, '_> {
                 .cwd
                 .clone()
                 .unwrap_or_else(|| UNKNOWN.to_string()),
-            "env:temp" | "env:tmp" => format!("/tmp/{UNKNOWN}"),
+            "env:temp" | "env:tmp" => "/tmp/user".to_owned(),
             "env:systemroot" | "env:windir" => "C:/Windows".to_owned(),
             "env:systemdrive" => "C:".to_owned(),
             "env:programfiles" => "C:/Program Files".to_owned(),
@@ -394,9 +394,16 @@ impl Reader<'_, '_> {
         });
         if fetches {
             // `iex (…).DownloadString(…)` runs what the rest of the words fetches.
-            let fetched: Vec<ResolvedWord> = std::iter::once(ResolvedWord::new("curl"))
+            let saves = words
+                .iter()
+                .any(|word| word.text.to_ascii_lowercase().contains("downloadfile"));
+            let mut fetched: Vec<ResolvedWord> = std::iter::once(ResolvedWord::new("curl"))
                 .chain(words.drain(1..))
                 .collect();
+            if saves {
+                let last = fetched.len() - 1;
+                fetched.insert(last, ResolvedWord::new("-o"));
+            }
             let start = self.evaluator.invocations.len();
             self.evaluator.emit(Invocation {
                 name: "curl".to_owned(),
@@ -507,6 +514,14 @@ impl Reader<'_, '_> {
             value.sources.push(start..self.evaluator.invocations.len());
             value
         };
+        if let Some(variable) = name.strip_prefix("env:") {
+            let text = format!("{}={}", variable.to_ascii_uppercase(), value.text);
+            self.evaluator.emit(Invocation {
+                name: "export".to_owned(),
+                words: vec![ResolvedWord::new("export"), ResolvedWord::new(text)],
+                ..Invocation::in_scope(&self.scope)
+            });
+        }
         if !name.is_empty() {
             self.scope.set(&name, vec![value]);
         }
@@ -556,11 +571,20 @@ fn file_method(lower: &str) -> Option<(&'static str, usize)> {
     })
 }
 
+const START_PROCESS_OPTIONS: &[&str] = &[
+    "-args",
+    "-argumentlist",
+    "-filepath",
+    "-nonewwindow",
+    "-passthru",
+    "-wait",
+];
+
 /// The POSIX relative of a command, with its words in that order.
 fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<ResolvedWord>) {
     let target = match lower {
-        "remove-item" | "rm" | "del" | "erase" | "rd" | "rmdir" | "ri" | "clear-content"
-        | "clc" => "rm",
+        "remove-item" | "rm" | "del" | "erase" | "rd" | "rmdir" | "ri" => "rm",
+        "clear-content" | "clc" => "tee",
         "get-content" | "gc" | "type" | "cat" | "select-string" | "sls" => "cat",
         "set-content" | "add-content" | "out-file" | "sc" | "ac" | "new-item" | "ni"
         | "tee-object" | "tee" => "tee",
@@ -606,7 +630,22 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
             let rest: Vec<ResolvedWord> = words
                 .into_iter()
                 .skip(1)
-                .filter(|word| !word.text.starts_with('-') || word.text.len() <= 2)
+                .filter(|word| {
+                    let option = word.text.to_ascii_lowercase();
+                    !START_PROCESS_OPTIONS.contains(&option.as_str())
+                })
+                .flat_map(|word| {
+                    // One text with all arguments.
+                    let parts: Vec<ResolvedWord> = word
+                        .text
+                        .split_whitespace()
+                        .map(|part| ResolvedWord {
+                            text: part.to_owned(),
+                            ..word.clone()
+                        })
+                        .collect();
+                    parts
+                })
                 .collect();
             let name = rest
                 .first()

@@ -98,7 +98,11 @@ pub(super) enum VariableOperator {
     Alternative(ScriptWord),
     /// `${x:?word}`: the value, or the script ends.
     Required(ScriptWord),
-    /// Cuts, replacements, indirection: the result is not computed.
+    /// `${#x}`: a number.
+    Length,
+    /// `${!x}`: the variable that it names.
+    Indirect,
+    /// Cuts, replacements: the result is not computed.
     Other(ScriptWord),
 }
 

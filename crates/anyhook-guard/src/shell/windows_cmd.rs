@@ -87,7 +87,7 @@ pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
                 let value = match name.to_ascii_lowercase().as_str() {
                     _ if !is_variable => UNKNOWN.to_string(),
                     "userprofile" | "homepath" | "home" => evaluator.home(&scope),
-                    "temp" | "tmp" => format!("/tmp/{UNKNOWN}"),
+                    "temp" | "tmp" => "/tmp/user".to_owned(),
                     "systemroot" | "windir" => "C:/Windows".to_owned(),
                     "systemdrive" => "C:".to_owned(),
                     "programfiles" => "C:/Program Files".to_owned(),
@@ -206,6 +206,16 @@ fn start_command(
         "type" | "more" => emit(evaluator, &["cat"], operands().collect()),
         // The text to look for comes first.
         "findstr" | "find" => emit(evaluator, &["cat"], operands().skip(1).collect()),
+        "robocopy"
+            if flags
+                .iter()
+                .any(|flag| matches!(flag.as_str(), "/mir" | "/purge")) =>
+        {
+            let folders = operands()
+                .filter(|word| !word.text.starts_with('/'))
+                .take(2);
+            emit(evaluator, &["rsync", "-a", "--delete"], folders.collect());
+        }
         "copy" | "xcopy" | "robocopy" => emit(evaluator, &["cp"], operands().collect()),
         "move" | "ren" | "rename" => emit(evaluator, &["mv"], operands().collect()),
         "format" | "diskpart" | "cipher" => emit(evaluator, &["mkfs"], operands().collect()),

@@ -192,6 +192,7 @@ static PREFIXES: &[Prefix] = &[
         0,
     ),
     prefix("start", "", &[], 0),
+    prefix("sail", "", &[], 0),
 ];
 
 pub(crate) const SHELLS: [&str; 13] = [
@@ -276,8 +277,9 @@ impl Evaluator<'_> {
             "su" | "runuser" | "script" | "sg" | "flock" => {
                 self.open_option_script(started, scope, input);
             }
-            "watch" | "hyperfine" | "tmux" | "screen" | "nodemon" | "nix-shell" | "nix"
-            | "vagrant" | "devcontainer" => {
+            "tmux" | "screen" => self.open_multiplexer(started, scope, input),
+            "watch" | "hyperfine" | "nodemon" | "nix-shell" | "nix" | "vagrant"
+            | "devcontainer" => {
                 self.open_text_arguments(started, scope, input);
             }
             "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" | "lxc"
@@ -327,6 +329,8 @@ impl Evaluator<'_> {
                     self.run_child_text(&text, scope, &StageInput::default());
                 }
             }
+            "ansible" => self.open_ansible(started, scope),
+            "npm" => self.open_package_runner(started, scope, input),
             "make" | "gmake" => self.open_make(started, scope, input),
             "apply_patch" | "applypatch" => self.open_patch(started, scope, input),
             "crontab" => {
@@ -335,10 +339,19 @@ impl Evaluator<'_> {
                     super::output::known_output(&self.invocations, source.clone())
                 });
                 self.emit(started);
-                let table = listed.or_else(|| input.text.as_deref().map(str::to_owned));
-                // Five fields, then a command.
+                let table = listed
+                    .or_else(|| input.text.as_deref().map(str::to_owned))
+                    .or_else(|| {
+                        super::output::partial_output(&self.invocations, input.from.clone())
+                    });
+                // Five fields or `@daily`, then a command.
                 for line in table.as_deref().unwrap_or_default().lines().take(64) {
-                    let command: Vec<&str> = line.split_whitespace().skip(5).collect();
+                    let fields = if line.trim_start().starts_with('@') {
+                        1
+                    } else {
+                        5
+                    };
+                    let command: Vec<&str> = line.split_whitespace().skip(fields).collect();
                     self.run_child_text(&command.join(" "), scope, &StageInput::default());
                 }
             }
@@ -483,7 +496,7 @@ impl Evaluator<'_> {
         }
         if matches!(
             prefix.name,
-            "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "pnpm" | "yarn" | "npm"
+            "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "pnpm" | "yarn" | "npm" | "uv"
         ) {
             // The guards look at the package itself.
             self.emit(Invocation {
@@ -494,6 +507,7 @@ impl Evaluator<'_> {
                 .words
                 .iter()
                 .position(|word| word.text == "-c" || word.text == "--call")
+                .filter(|_| prefix.name != "uv")
                 && let Some(script) = started.words.get(at + 1)
             {
                 return self.run_child_text(&script.text.clone(), scope, input);
@@ -621,9 +635,43 @@ impl Evaluator<'_> {
         if words.is_empty() {
             return self.emit(started);
         }
-        let fed = self.fed_words(input);
-        words = insert_fed(words, &fed, replaced.as_deref());
+        let mut fed = self.fed_words(input);
+        let file = options.windows(2).find_map(|pair| match pair {
+            [option, file] if matches!(option.text.as_str(), "-a" | "--arg-file") => {
+                Some(file.text.clone())
+            }
+            _ => None,
+        });
+        if let Some(file) = file {
+            // It reads the file, and the words are those of the file.
+            fed = vec![ResolvedWord::unknown()];
+            let mut reader = Invocation::in_scope(scope);
+            "cat".clone_into(&mut reader.name);
+            reader.words = vec![ResolvedWord::new("cat"), ResolvedWord::new(file)];
+            self.emit(reader);
+        }
+        if replaced.is_some() {
+            return self.start_with_each(&words, &fed, replaced.as_deref(), started, scope, input);
+        }
+        words = insert_fed(words, &fed, None);
         self.start_inner(words, started, scope, input, Some("xargs"));
+    }
+
+    /// Starts a command once for each word in the place of a mark.
+    fn start_with_each(
+        &mut self,
+        words: &[ResolvedWord],
+        fed: &[ResolvedWord],
+        mark: Option<&str>,
+        started: Invocation,
+        scope: &mut Scope,
+        input: &StageInput,
+    ) {
+        let via = started.name.clone();
+        for value in fed.iter().take(8) {
+            let words = insert_fed(words.to_vec(), std::slice::from_ref(value), mark);
+            self.start_inner(words, started.clone(), scope, input, Some(&via));
+        }
     }
 
     /// Words that come from the input of a command.
@@ -697,8 +745,8 @@ impl Evaluator<'_> {
             }
             return;
         }
-        let words = insert_fed(words.to_vec(), &fed, Some("{}"));
-        self.start_inner(words, started, scope, input, Some("parallel"));
+        let words = words.to_vec();
+        self.start_with_each(&words, &fed, Some("{}"), started, scope, input);
     }
 
     fn open_find(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
@@ -713,7 +761,13 @@ impl Evaluator<'_> {
         } else {
             roots.into_iter().cloned().collect()
         };
+        // What is left out by name still leaves everything else.
+        let mut is_negated = false;
         let is_filtered = texts.iter().any(|text| {
+            if matches!(text.as_str(), "!" | "-not") {
+                is_negated = true;
+                return false;
+            }
             matches!(
                 text.as_str(),
                 "-name"
@@ -728,13 +782,12 @@ impl Evaluator<'_> {
                     | "-empty"
                     | "-user"
                     | "-perm"
-                    | "-maxdepth"
                     | "-wholename"
                     | "-atime"
                     | "-ctime"
                     | "-cmin"
                     | "-amin"
-            )
+            ) && !std::mem::take(&mut is_negated)
         });
         let found: Vec<ResolvedWord> = roots
             .iter()
@@ -795,11 +848,24 @@ impl Evaluator<'_> {
         let Some(at) = exec else {
             return;
         };
-        let before = started.words.get(1..at).unwrap_or_default();
+        let before = started.words.get(..at).unwrap_or_default();
+        let values = &[
+            "-t",
+            "--type",
+            "-e",
+            "--extension",
+            "-E",
+            "--exclude",
+            "-d",
+            "--max-depth",
+            "-S",
+            "--size",
+            "-j",
+            "--threads",
+        ];
+        let pattern = first_operand(before, 1, values);
         let root = before
-            .iter()
-            .filter(|word| !word.text.starts_with('-'))
-            .nth(1)
+            .get(first_operand(before, pattern + 1, values))
             .map_or(".", |word| word.text.trim_end_matches('/'));
         let found = [ResolvedWord::new(format!("{root}/{UNKNOWN}"))];
         let words = started.words.get(at + 1..).unwrap_or_default().to_vec();
@@ -904,6 +970,68 @@ impl Evaluator<'_> {
         }
     }
 
+    /// `tmux new-session 'cmd'`, `tmux send-keys 'cmd' Enter`, `screen -dm cmd`.
+    fn open_multiplexer(&mut self, started: Invocation, scope: &Scope, input: &StageInput) {
+        const VALUES: &[&str] = &[
+            "-c", "-e", "-F", "-f", "-h", "-L", "-l", "-n", "-p", "-S", "-s", "-T", "-t", "-x",
+            "-y",
+        ];
+        const RUNNING: &[&str] = &[
+            "display-popup",
+            "if",
+            "if-shell",
+            "new",
+            "new-session",
+            "new-window",
+            "neww",
+            "pipe-pane",
+            "pipep",
+            "popup",
+            "respawn-pane",
+            "respawn-window",
+            "respawnp",
+            "respawnw",
+            "run",
+            "run-shell",
+            "send",
+            "send-keys",
+            "split-window",
+            "splitw",
+        ];
+        let name = started.name.clone();
+        self.emit(started.clone());
+        let child = child_of(scope, &name);
+        for command in started.arguments().split(|word| word.text == ";") {
+            let mut at = first_operand(command, 0, VALUES);
+            if name == "tmux" {
+                let verb = command.get(at).map_or("", |word| word.text.as_str());
+                if !RUNNING.contains(&verb) {
+                    continue;
+                }
+                at = first_operand(command, at + 1, VALUES);
+            } else if let Some(typed) = command.iter().position(|word| word.text == "stuff") {
+                at = typed + 1;
+            }
+            let is_typed = command
+                .iter()
+                .any(|word| matches!(word.text.as_str(), "send-keys" | "send" | "stuff"));
+            let rest = command.get(at..).unwrap_or_default();
+            if !is_typed && rest.len() > 1 {
+                let started = Invocation::in_scope(&child);
+                self.start(rest.to_vec(), started, &mut child.clone(), input);
+                continue;
+            }
+            let typed: Vec<&str> = command
+                .iter()
+                .skip(at)
+                .map(|word| word.text.as_str())
+                .filter(|text| !matches!(*text, "Enter" | "C-m" | "C-j"))
+                .collect();
+            let script = typed.join(" ").replace("\\n", "\n").replace("^M", "\n");
+            self.run_child_text(&script, &child, input);
+        }
+    }
+
     fn open_container(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
         const VALUES: &[&str] = &[
             "-v",
@@ -999,6 +1127,8 @@ impl Evaluator<'_> {
                 })
             });
         let mut rest = words.get(target + 1..).unwrap_or_default().to_vec();
+        let image = words.get(target).map_or("", |word| word.text.as_str());
+        let entry = entry.or_else(|| image_program(image).map(ResolvedWord::new));
         // kubectl: `exec pod -c name -- command`.
         if let Some(dashes) = rest.iter().position(|word| word.text == "--") {
             let before_is_options = rest
@@ -1041,6 +1171,12 @@ impl Evaluator<'_> {
         }
         let at = first_operand(&started.words, 1, &["--filter", "-F", "--cwd", "-C", "-w"]);
         let text = |at: usize| started.words.get(at).map_or("", |word| word.text.as_str());
+        if matches!(text(at), "run" | "run-script" | "test" | "start") || started.name != "npm" {
+            self.run_package_script(&started, at, scope);
+        }
+        if started.name == "npm" {
+            return self.emit(started);
+        }
         let at = at + usize::from(text(at) == "run");
         let is_own = matches!(
             text(at),
@@ -1085,6 +1221,49 @@ impl Evaluator<'_> {
         }
     }
 
+    /// The script of a `package.json` that the command itself has written.
+    fn run_package_script(&mut self, started: &Invocation, at: usize, scope: &Scope) {
+        let Some(text) = self.written_text(scope, "package.json") else {
+            return;
+        };
+        let Ok(package) = serde_json::from_str::<serde_json::Value>(&text) else {
+            return;
+        };
+        let names = started.words.iter().skip(at).take(2);
+        for name in names.map(|word| word.text.clone()).collect::<Vec<_>>() {
+            let script = package.pointer(&format!("/scripts/{name}"));
+            if let Some(script) = script.and_then(serde_json::Value::as_str) {
+                self.run_child_text(script, scope, &StageInput::default());
+            }
+        }
+    }
+
+    /// `ansible HOSTS -m shell -a 'command'`.
+    fn open_ansible(&mut self, started: Invocation, scope: &Scope) {
+        let arguments = option_value(&started.words, 'a', &["--args"]);
+        let module = option_value(&started.words, 'm', &["--module-name"]);
+        let mut child = remote_scope(scope, InvocationPlace::Remote);
+        child.via.push(started.name.clone());
+        self.emit(started);
+        let Some(arguments) = arguments else {
+            return;
+        };
+        let module = module.unwrap_or_default();
+        match module.rsplit('.').next().unwrap_or_default() {
+            "" | "command" | "shell" | "raw" | "script" => {
+                self.run_text(&arguments, &mut child, &StageInput::default());
+            }
+            "file" if arguments.contains("state=absent") => {
+                let path = arguments
+                    .split_whitespace()
+                    .find_map(|word| word.strip_prefix("path=").or(word.strip_prefix("dest=")));
+                let script = format!("rm -rf {}", path.unwrap_or("/"));
+                self.run_text(&script, &mut child, &StageInput::default());
+            }
+            _ => {}
+        }
+    }
+
     fn open_make(&mut self, started: Invocation, scope: &Scope, input: &StageInput) {
         let mut texts: Vec<String> = Vec::new();
         for (index, word) in started.words.iter().enumerate() {
@@ -1106,6 +1285,10 @@ impl Evaluator<'_> {
                 "-f-" | "--file=-" => texts.extend(input.text.as_deref().map(str::to_owned)),
                 text => texts.extend(text.strip_prefix("--eval=").map(str::to_owned)),
             }
+        }
+        if texts.is_empty() {
+            let files = ["Makefile", "makefile", "GNUmakefile"].into_iter();
+            texts.extend(files.filter_map(|file| self.written_text(scope, file)));
         }
         self.emit(started);
         for text in texts {
@@ -1226,7 +1409,10 @@ impl Evaluator<'_> {
         while let Some(word) = words.get(index) {
             let text = word.text.as_str();
             index += 1;
-            if matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file") {
+            let is_cluster = text.starts_with(['-', '+']) && !text.starts_with("--");
+            if matches!(text, "--rcfile" | "--init-file")
+                || is_cluster && text.ends_with(['o', 'O']) && !text.contains('c')
+            {
                 index += 1;
                 continue;
             }
@@ -1283,7 +1469,10 @@ impl Evaluator<'_> {
                 self.run_text(&script.text, &mut child, input);
             }
             None if reads_input => {
-                if let Some(text) = input.text.clone() {
+                let known = input.text.as_deref().map(str::to_owned).or_else(|| {
+                    super::output::partial_output(&self.invocations, input.from.clone())
+                });
+                if let Some(text) = known {
                     self.run_text(&text, &mut child, &StageInput::default());
                 }
             }
@@ -1324,6 +1513,31 @@ impl Evaluator<'_> {
             windows_cmd::run(self, &script, &child_of(scope, "cmd"));
         }
     }
+}
+
+/// Images whose entry point is a program of that name.
+const IMAGE_PROGRAMS: &[(&str, &str)] = &[
+    ("aws-cli", "aws"),
+    ("curl", "curl"),
+    ("doctl", "doctl"),
+    ("flyway", "flyway"),
+    ("git", "git"),
+    ("helm", "helm"),
+    ("kubectl", "kubectl"),
+    ("liquibase", "liquibase"),
+    ("opentofu", "tofu"),
+    ("rclone", "rclone"),
+    ("terraform", "terraform"),
+    ("terragrunt", "terragrunt"),
+];
+
+fn image_program(image: &str) -> Option<&'static str> {
+    let name = image.rsplit('/').next().unwrap_or_default();
+    let name = name.split([':', '@']).next().unwrap_or_default();
+    IMAGE_PROGRAMS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, program)| *program)
 }
 
 fn child_of(scope: &Scope, via: &str) -> Scope {

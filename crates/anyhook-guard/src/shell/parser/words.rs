@@ -259,6 +259,8 @@ impl Parser<'_> {
             self.has_errors = true;
         }
         let operator = match operator {
+            "" if is_indirect && word.parts.is_empty() => VariableOperator::Indirect,
+            "" if is_length && word.parts.is_empty() => VariableOperator::Length,
             "" if is_plain && word.parts.is_empty() => VariableOperator::Plain,
             ":-" | "-" | ":=" | "=" if is_plain => VariableOperator::Default(word),
             ":+" | "+" if is_plain => VariableOperator::Alternative(word),
@@ -461,7 +463,8 @@ pub(super) fn resolve_word_bodies(word: &mut ScriptWord, bodies: &mut [ScriptWor
                 resolve_bodies(steps, bodies);
             }
             WordPart::Variable { operator, .. } => match operator {
-                VariableOperator::Plain => {}
+                VariableOperator::Plain | VariableOperator::Length | VariableOperator::Indirect => {
+                }
                 VariableOperator::Default(word)
                 | VariableOperator::Alternative(word)
                 | VariableOperator::Required(word)
