@@ -24,8 +24,16 @@ export function query(parameters) {
   return new URLSearchParams(full).toString();
 }
 
-export async function fetchJson(path, parameters = {}, signal) {
-  const response = await fetch(`${path}?${query(parameters)}`, { headers: headers(), signal });
+export async function fetchJson(path, parameters = {}) {
+  return parsed(await fetch(`${path}?${query(parameters)}`, { headers: headers() }));
+}
+
+export async function postJson(path, body) {
+  const json = { "content-type": "application/json" };
+  return parsed(await fetch(path, { method: "POST", headers: { ...headers(), ...json }, body: JSON.stringify(body) }));
+}
+
+async function parsed(response) {
   if (response.status === 401) throw new Locked();
   const body = await response.json();
   if (!response.ok) throw new Error(body.error?.message || `status ${response.status}`);

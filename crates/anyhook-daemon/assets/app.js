@@ -1,7 +1,9 @@
-// The page: its state, views, filters and keyboard shortcuts.
+// The page: its state, views and keyboard shortcuts.
 
 import { Locked, fetchJson, stream, unlock } from "./api.js";
+import * as approvals from "./approvals.js";
 import { $, count, dayOf, h } from "./dom.js";
+import { address, filters, learn, readAddress, writeAddress } from "./filters.js";
 import * as views from "./views.js";
 
 const SHOWN_MAX = 1000;
@@ -11,20 +13,19 @@ const form = $("#filters");
 
 const state = { tab: "", events: [], known: new Set(), waiting: [], next: undefined, live: undefined, paused: false, opened: undefined, request: 0 };
 
-const filters = () => Object.fromEntries(new FormData(form));
-
 function show(...content) {
   main.replaceChildren(...content.flat(Infinity).filter(Boolean));
 }
 
-/** Runs one view's requests; a response that arrives too late is dropped. */
+/** Runs one view's requests, then shows what it returns; a response that arrives too late is dropped. */
 async function load(work) {
   const number = ++state.request;
+  const isCurrent = () => number === state.request;
   try {
-    const content = await work();
-    if (number === state.request && content) show(content);
+    const content = await work(isCurrent);
+    if (isCurrent() && content) show(content);
   } catch (error) {
-    if (number !== state.request) return;
+    if (!isCurrent()) return;
     if (error instanceof Locked) lock();
     else show(views.empty("The daemon does not respond", error.message));
   }
@@ -50,9 +51,11 @@ function timeline() {
     locked: lock,
     event: arrive,
   });
-  return load(async () => {
+  return load(async (isCurrent) => {
     const page = await fetchJson("/events", { ...filters(), limit: 100 });
+    if (!isCurrent()) return;
     state.next = page.next;
+    page.events.forEach(learn);
     take(page.events);
     draw();
   });
@@ -71,7 +74,7 @@ function take(events) {
 function draw(fresh = new Set()) {
   if (state.tab !== "timeline") return;
   if (state.events.length === 0) {
-    const filtered = Object.values(filters()).some(Boolean);
+    const filtered = Object.keys(filters()).length > 0;
     show(filtered ? views.empty("No events match", "Change the filter, or press ", h("kbd", null, "Esc"), " to clear it.")
       : views.empty("No events yet", "Events appear here when an agent calls a hook."));
     return;
@@ -118,7 +121,9 @@ function arrive(event) {
 }
 
 async function older() {
+  const number = state.request;
   const page = await fetchJson("/events", { ...filters(), cursor: state.next, limit: 100 });
+  if (number !== state.request) return;
   state.next = state.events.length + page.events.length >= SHOWN_MAX ? undefined : page.next;
   take(page.events);
   draw();
@@ -151,6 +156,7 @@ const rowOf = (id) => [...main.querySelectorAll("[data-id]")].find((row) => row.
 
 async function open(id) {
   state.opened = id;
+  writeAddress(id);
   for (const row of main.querySelectorAll("[data-id]")) row.setAttribute("aria-selected", String(row.dataset.id === id));
   try {
     const event = await fetchJson(`/events/${encodeURIComponent(id)}`);
@@ -167,6 +173,7 @@ function close() {
   const id = state.opened;
   state.opened = undefined;
   panel.hidden = true;
+  writeAddress();
   rowOf(id)?.setAttribute("aria-selected", "false");
   rowOf(id)?.focus({ preventScroll: true });
 }
@@ -184,20 +191,27 @@ function sessions(shown = { sessions: [] }) {
 const session = (id, agent) => load(async () => views.session(await fetchJson(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), open));
 const insights = () => load(async () => views.insights(await fetchJson("/stats", { ...filters(), buckets: 48 })));
 
-/** An address typed by hand may contain an invalid escape. */
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+const hooks = () => load(async () => {
+  const stats = await fetchJson("/stats", { ...filters(), buckets: 1 });
+  return views.hooks(stats.by_hook, lastRun);
+});
+
+/** The newest event in whose record a hook's name is. */
+async function lastRun(hook) {
+  const page = await fetchJson("/events", { ...filters(), text: hook.hook, agent: hook.agent, limit: 1 });
+  return page.events[0];
 }
 
 function route() {
-  const [, tab = "timeline", id, agent] = location.hash.split("/").map(decoded);
-  const tabs = { timeline, sessions: () => sessions(), insights, session: () => session(id || "", agent) };
-  state.tab = Object.hasOwn(tabs, tab) ? tab : "timeline";
-  if (!panel.hidden) close();
+  const { view, args, params } = address();
+  const [id, agent] = args;
+  const tabs = { timeline, sessions: () => sessions(), hooks, insights, session: () => session(id || "", agent) };
+  state.tab = Object.hasOwn(tabs, view) ? view : "timeline";
+  readAddress();
+  const opened = params.get("open");
+  state.opened = opened || undefined;
+  panel.hidden = true;
+  writeAddress(opened);
   for (const link of document.querySelectorAll("[data-tab]")) {
     if (link.dataset.tab === state.tab || (state.tab === "session" && link.dataset.tab === "sessions")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -205,22 +219,18 @@ function route() {
   form.hidden = state.tab === "session";
   $("#live").hidden = state.tab !== "timeline";
   tabs[state.tab]();
+  if (opened) open(opened);
 }
 
 // ---- filters
 
-function learn({ agent, event }) {
-  for (const [name, value] of [["agent", agent], ["event", event]]) {
-    const select = form.elements[name];
-    if (value && ![...select.options].some((option) => option.value === value)) select.append(h("option", { value }, value.replaceAll("_", " ")));
-  }
-}
-
 let typing;
 form.addEventListener("input", (event) => {
   clearTimeout(typing);
-  $("#clear").hidden = !Object.values(filters()).some(Boolean);
-  typing = setTimeout(route, event.target.name === "text" ? 250 : 0);
+  typing = setTimeout(() => {
+    writeAddress();
+    route();
+  }, event.target.name === "text" ? 250 : 0);
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", () => setTimeout(() => form.dispatchEvent(new Event("input"))));
@@ -249,11 +259,12 @@ function decide(value) {
   form.dispatchEvent(new Event("input"));
 }
 
+const visit = (tab) => document.querySelector(`[data-tab=${tab}]`).click();
 const help = () => ($("#keys").open ? $("#keys").close() : $("#keys").showModal());
 const actions = {
   j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
   "/": () => form.elements.text.focus(), d: () => decide("deny"), p: pause, t: theme, "?": help,
-  1: () => { location.hash = "#/timeline"; }, 2: () => { location.hash = "#/sessions"; }, 3: () => { location.hash = "#/insights"; },
+  1: () => visit("timeline"), 2: () => visit("sessions"), 3: () => visit("hooks"), 4: () => visit("insights"),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -284,9 +295,11 @@ if (chosen) document.documentElement.dataset.theme = chosen;
 async function start() {
   await unlock();
   route();
+  approvals.watch();
 }
 
 await start();
+
 /** Says how much of the record is not shown yet, as long as the store catches up. */
 async function progress() {
   const line = document.getElementById("progress");

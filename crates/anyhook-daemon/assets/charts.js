@@ -2,7 +2,7 @@
 
 import { count, duration, h, moment, s } from "./dom.js";
 
-/** Events in the background, denials as bars in front, each with its own scale. */
+/** Events in the background, denials as bars in front, on one scale. */
 export function overTime({ seconds, buckets }) {
   const [width, height, left, bottom] = [560, 190, 34, 20];
   if (buckets.length === 0) return h("p", null, "No events in this period.");
@@ -10,9 +10,7 @@ export function overTime({ seconds, buckets }) {
   const last = Date.parse(buckets.at(-1).start);
   const slots = Math.max(12, Math.round((last - first) / 1000 / seconds) + 1);
   const step = (width - left) / slots;
-  const most = Math.max(...buckets.map((bucket) => bucket.events), 1);
-  // A few denials should not look alarming, so their bars stay low.
-  const mostDenied = Math.max(...buckets.map((bucket) => bucket.denials), 4);
+  const most = Math.max(...buckets.map((bucket) => bucket.events), 4);
   const tall = height - bottom - 8;
   const bar = (kind, bucket, size, inset) => {
     const slot = Math.round((Date.parse(bucket.start) - first) / 1000 / seconds);
@@ -24,18 +22,18 @@ export function overTime({ seconds, buckets }) {
   };
   const line = (part) => {
     const y = height - bottom - part * tall;
-    return [s("line.grid", { x1: left, x2: width, y1: y, y2: y }), s("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, count(Math.round(mostDenied * part)))];
+    return [s("line.grid", { x1: left, x2: width, y1: y, y2: y }), s("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, count(Math.round(most * part)))];
   };
   const label = (text, x, anchor) => s("text", { x, y: height - 4, "text-anchor": anchor }, text);
   return h("div", null,
-    s("svg.chart", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Denials over time", id: "denials" },
+    s("svg.chart", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Events and denials over time", id: "denials" },
       line(0), line(0.5), line(1),
       buckets.map((bucket) => bar("all", bucket, bucket.events / most, 0.06)),
-      buckets.map((bucket) => bar("denied", bucket, bucket.denials / mostDenied, 0.24)),
+      buckets.map((bucket) => bar("denied", bucket, bucket.denials / most, 0.24)),
       label(moment(buckets[0].start), left, "start"), slots > 12 ? label(moment(buckets.at(-1).start), width, "end") : null),
     h("div.legend", null,
-      h("span", null, h("i.denied"), "denied (scale at the left)"),
-      h("span", null, h("i.all"), `all events (up to ${count(most)})`)));
+      h("span", null, h("i.denied"), "denied"),
+      h("span", null, h("i.all"), "all events")));
 }
 
 const short = (text) => (text.length > 32 ? `${text.slice(0, 31)}…` : text);

@@ -57,8 +57,13 @@ export function ago(text) {
   return moment(text);
 }
 
-export function badge(decision) {
-  const words = { deny: "Denied", ask: "Asked", allow: "Allowed" };
-  const known = Object.hasOwn(words, decision || "");
-  return h(`span.badge.${known ? decision : "none"}`, null, known ? words[decision] : "–");
+/** What was decided about an event, or that anyhook failed to handle it. */
+export function badge(event) {
+  const words = { deny: "Denied", ask: "Asked", allow: "Allowed", failed: "Failed" };
+  const kind = event.kind === "failure" ? "failed" : event.decision || "";
+  const known = Object.hasOwn(words, kind);
+  return h(`span.badge.${known ? kind : "none"}`, null, known ? words[kind] : "–");
 }
+
+/** The last part of a folder's path. */
+export const folderName = (path) => (path || "").split(/[\\/]/).filter(Boolean).at(-1) || "";

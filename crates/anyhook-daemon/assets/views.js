@@ -1,7 +1,8 @@
 // One function per view: turns the daemon's responses into elements.
 
 import { latency, overTime } from "./charts.js";
-import { ago, badge, count, dayOf, duration, h, moment, time } from "./dom.js";
+import { ago, badge, count, dayOf, duration, folderName, h, moment, time } from "./dom.js";
+import { story } from "./story.js";
 
 const words = (name) => name.replaceAll("_", " ");
 export const link = (kind, ...parts) => ["#", kind, ...parts.map(encodeURIComponent)].join("/");
@@ -11,15 +12,15 @@ export function empty(title, ...text) {
 }
 
 export function locked() {
-  return empty("This page is locked", "Open it with the link that ", h("code", null, "anyhook serve --open"), " prints. Each link works once.");
+  return empty("This page is locked", "Run ", h("code", null, "anyhook serve --open"), " on the daemon's machine: it opens the page of the running daemon with a new link. Each link works once.");
 }
 
 export function row(event, open) {
   const denied = event.decision === "deny" && event.reason;
   return h("button.row", { type: "button", role: "option", "data-id": event.id, "aria-selected": "false", onclick: () => open(event.id) },
     h("span.time", { title: moment(event.time) }, time(event.time)),
-    badge(event.decision),
-    h("span.agent.cut", null, event.agent),
+    badge(event),
+    h("span.agent", null, h("span.cut", null, event.agent), h("small.cut", { title: event.cwd || "" }, [event.machine, event.project_id || folderName(event.cwd)].filter(Boolean).join(" · "))),
     h("span.what", null, h("b", null, event.tool || words(event.event)), event.tool ? h("small", null, words(event.event)) : null),
     h("span.detail", { title: event.detail || "" }, denied ? h("em", null, event.reason) : null, denied && event.detail ? "  " : null, event.detail || ""),
     h("span.num", null, duration(event.duration_ms)));
@@ -71,7 +72,7 @@ export function eventPanel(event, close) {
   const why = response.reason || event.reason;
   return [
     h("header", null,
-      h("div", null, h("h2", null, event.tool || words(event.event)), badge(event.decision)),
+      h("div", null, h("h2", null, event.tool || words(event.event)), badge(event)),
       h("button.plain", { type: "button", onclick: close, "aria-label": "Close", title: "Close (Esc)" }, "✕")),
     facts([
       ["Time", moment(event.time)],
@@ -80,6 +81,7 @@ export function eventPanel(event, close) {
       ["Session", event.session_id && h("a", { href: link("session", event.session_id, event.agent) }, event.session_id)],
       ["Folder", event.cwd],
       ["Machine", event.machine],
+      ["Project", event.project_id],
       ["Duration", duration(event.duration_ms)],
     ]),
     section("Why", why ? h(`div.quote.${event.decision || "none"}`, null, why) : null,
@@ -99,16 +101,16 @@ export function eventPanel(event, close) {
 
 const cell = (value) => h("td.num", null, value);
 const table = (names, rows) => h("table", null,
-  h("thead", null, h("tr", null, names.map((name, n) => h(n === 0 || name === "Agent" || name === "Folder" ? "th" : "th.num", null, name)))),
+  h("thead", null, h("tr", null, names.map((name, n) => h(n === 0 || ["Agent", "Folder", "Machine"].includes(name) ? "th" : "th.num", null, name)))),
   h("tbody", null, rows));
 
 export function sessions(page, more) {
   if (page.sessions.length === 0) return empty("No sessions", "No session matches the filter.");
   return h("div.card.padded", null,
-    table(["Session", "Agent", "Folder", "Last event", "Events", "Tools", "Denied"], page.sessions.map((one) => {
+    table(["Session", "Agent", "Folder", "Machine", "Last event", "Events", "Tools", "Denied"], page.sessions.map((one) => {
       const href = link("session", one.session_id, one.agent);
       return h("tr.open", { onclick: () => { location.hash = href; } },
-        h("td.line", { title: one.session_id }, h("a", { href }, one.session_id)), h("td.line", null, one.agent), h("td.line", { title: one.cwd || "" }, one.cwd || ""),
+        h("td.line", { title: one.session_id }, h("a", { href }, one.session_id)), h("td.line", null, one.agent), h("td.line", { title: one.cwd || "" }, folderName(one.cwd)), h("td.line", null, one.machine || ""),
         cell(ago(one.last)), cell(count(one.events)), cell(count(one.tools)), cell(one.denials ? h("span.badge.deny", null, count(one.denials)) : "–"));
     })),
     page.next ? h("button.more", { type: "button", onclick: more }, "Older sessions") : null);
@@ -120,7 +122,7 @@ export function session({ session: one, events }, open) {
       h("p", null, [one.agent, one.cwd, one.machine].filter(Boolean).join(" · ")),
       facts([["Started", moment(one.first)], ["Last event", moment(one.last)], ["Events", count(one.events)],
         ["Denied", count(one.denials)], ["Tools", one.by_tool.map((tool) => `${tool.name} ${count(tool.count)}`).join(", ")]])),
-    h("div.card.list", { role: "listbox", "aria-label": "Events of this session" }, events.map((event) => row(event, open))),
+    story(events, open),
   ];
 }
 
@@ -131,19 +133,30 @@ export function insights(stats) {
     h("div.tiles", null, tile("Events", stats.events), tile("Denied", stats.denials, "deny"), tile("Asked", stats.asks),
       tile("Sessions", stats.sessions), tile("Failures", stats.failures)),
     h("div.pair", null,
-      h("section.card.block", null, h("h2", null, "Denials over time"), h("p", null, "How often hooks denied an action"), overTime(stats.over_time)),
+      h("section.card.block", null, h("h2", null, "Denials over time"), h("p", null, "Denied, of all events"), overTime(stats.over_time)),
       h("section.card.block", null, h("h2", null, "Hook latency"), h("p", null, "The slowest hooks, by p95"), latency(stats.by_hook))),
     h("section.card.block", null, h("h2", null, "Agents"), table(["Agent", "Events", "Denied", "Asked", "Failures", "p50", "p95", "p99"],
       stats.by_agent.map((one) => h("tr", null, h("td.line", null, one.agent), [one.events, one.denials, one.asks, one.failures].map((value) => cell(count(value))),
         ["p50", "p95", "p99"].map((rank) => cell(duration(one.duration_ms[rank]))))))),
-    h("section.card.block", null, h("h2", null, "Hooks"), table(["Hook", "Agent", "Runs", "Denied", "Failures", "p50", "p95", "p99"],
-      stats.by_hook.map((one) => h("tr", { title: one.manifest }, h("td.line", null, one.hook), h("td.line", null, one.agent), [one.runs, one.denials, one.troubles].map((value) => cell(count(value))),
-        ["p50", "p95", "p99"].map((rank) => cell(duration(one.duration_ms[rank]))))))),
   ];
+}
+
+/** One row per hook and agent. `lastRun` finds the newest event of a hook. */
+export function hooks(list, lastRun) {
+  if (list.length === 0) return empty("No hooks", "No hook ran in this period.");
+  return h("div.card.padded", null, table(["Hook", "Agent", "Runs", "Denied", "Failed", "p50", "p95", "Slowest", "Last"], list.map((one) => {
+    const last = h("td.num", null, "…");
+    lastRun(one).then(
+      (event) => last.replaceChildren(event ? h("a", { href: `${link("timeline")}?${new URLSearchParams({ text: one.hook, agent: one.agent })}` }, ago(event.time)) : "–"),
+      () => last.replaceChildren("–"));
+    return h("tr", { title: one.manifest }, h("td.line", null, one.hook), h("td.line", null, one.agent), cell(count(one.runs)),
+      cell(one.denials ? h("span.badge.deny", null, count(one.denials)) : "–"), cell(one.troubles ? h("span.badge.failed", null, count(one.troubles)) : "–"),
+      ["p50", "p95", "max"].map((rank) => cell(duration(one.duration_ms[rank]))), last);
+  })));
 }
 
 export function keys() {
   const lines = [["j / k, ↓ / ↑", "next, previous event"], ["Enter", "open event"], ["Esc", "close"], ["/", "search"], ["d", "denied only, or all"],
-    ["p", "pause or resume"], ["1 2 3", "timeline, sessions, insights"], ["t", "light or dark"], ["?", "keyboard shortcuts"]];
+    ["p", "pause or resume"], ["1 2 3 4", "timeline, sessions, hooks, insights"], ["t", "light or dark"], ["?", "keyboard shortcuts"]];
   return h("table", null, h("tbody", null, lines.map(([key, text]) => h("tr", null, h("td", null, h("kbd", null, key)), h("td", null, text)))));
 }

@@ -19,6 +19,7 @@ const METRICS_STORE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) type QueryResult<T> = Result<Query<T>, QueryRejection>;
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct EventParams {
     agent: Option<String>,
     session: Option<String>,

@@ -31,6 +31,8 @@ pub enum Access {
     Hook,
     /// The token.
     Token,
+    /// The token, by the socket too: a program of the user is not the user.
+    Answer,
 }
 
 /// How a request reached the daemon.
@@ -63,6 +65,7 @@ pub(crate) fn check(
         return Ok(Some(signed));
     }
     let needed = match access {
+        Access::Answer => true,
         _ if peer == Peer::SameUser => false,
         Access::Open => false,
         Access::Local => !app.config.is_loopback(),

@@ -50,6 +50,14 @@ pub struct HookReply {
     pub record: Option<Record>,
 }
 
+/// A call that waits for the user's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion {
+    pub record: Record,
+    /// How long its agent still waits; 0: an answer counts for the next try.
+    pub seconds_left: u64,
+}
+
 /// The reply to a call whose hooks could not be run, for the given reason. `None`: the
 /// caller gets an error, which is not a decision. May block.
 pub type FailureReply = Box<dyn FnOnce(&str) -> Option<HookReply> + Send>;
@@ -61,6 +69,18 @@ pub trait HookHost: Send + Sync + 'static {
     /// Decodes a request, once. Called on threads that serve other connections too, so it
     /// must not run a hook or wait for one.
     fn prepare(self: Arc<Self>, request: HookRequest) -> Box<dyn PreparedCall>;
+
+    /// Calls that wait for the user's answer. Reads files.
+    fn open_questions(&self) -> Vec<OpenQuestion> {
+        Vec::new()
+    }
+
+    /// Answers a question; returns what became of the answer, or why there is none. Waits
+    /// until the held call has taken it.
+    fn answer_question(&self, id: &str, decision: Decision) -> Result<&'static str, String> {
+        let _ = decision;
+        Err(format!("there is no open question `{id}`"))
+    }
 
     /// Removes secrets from a record that its sender did not redact.
     fn redact(&self, record: &mut Record) {

@@ -8,8 +8,10 @@
 mod api;
 mod api_error;
 mod app;
+mod approvals;
 mod body;
 mod challenge;
+mod client;
 mod config;
 mod connections;
 mod guard;
@@ -30,10 +32,13 @@ mod stream;
 mod token;
 mod wrapped;
 
+pub use client::page_link;
 pub use config::{DEFAULT_PORT, DaemonConfig, DaemonLimits, JournalSource};
 pub use guard::Access;
 pub use hooks::{CWD_HEADER, EXIT_HEADER, PROJECTS_HEADER, STDERR_HEADER, UNATTENDED_HEADER};
-pub use host::{AgentName, FailureReply, HookHost, HookReply, HookRequest, PreparedCall};
+pub use host::{
+    AgentName, FailureReply, HookHost, HookReply, HookRequest, OpenQuestion, PreparedCall,
+};
 pub use ingest::MACHINE_HEADER;
 pub use routes::{ROUTES, Route};
 pub use server::{Daemon, DaemonError, Stopper};

@@ -17,12 +17,19 @@ use crate::body;
 const INDEX_HTML: &str = include_str!("../assets/index.html");
 const OPENAPI_JSON: &str = include_str!("../assets/openapi.json");
 
-const ASSETS: [(&str, &str, &str); 7] = [
+const ASSETS: [(&str, &str, &str); 10] = [
     ("app.css", "text/css", include_str!("../assets/app.css")),
     ("app.js", JS_TYPE, include_str!("../assets/app.js")),
     ("api.js", JS_TYPE, include_str!("../assets/api.js")),
+    (
+        "approvals.js",
+        JS_TYPE,
+        include_str!("../assets/approvals.js"),
+    ),
     ("charts.js", JS_TYPE, include_str!("../assets/charts.js")),
     ("dom.js", JS_TYPE, include_str!("../assets/dom.js")),
+    ("filters.js", JS_TYPE, include_str!("../assets/filters.js")),
+    ("story.js", JS_TYPE, include_str!("../assets/story.js")),
     ("views.js", JS_TYPE, include_str!("../assets/views.js")),
     (
         "icon.svg",

@@ -15,7 +15,7 @@ use crate::api_error::ApiError;
 use crate::app::App;
 use crate::connections::RequestTracker;
 use crate::guard::{self, Access, Peer};
-use crate::{api, challenge, hooks, ingest, page, stream};
+use crate::{api, approvals, challenge, hooks, ingest, page, stream};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
@@ -49,8 +49,10 @@ pub const ROUTES: &[Route] = routes! {
     GET "/stream" Token stream::sse;
     GET "/ws" Token stream::ws;
     POST "/ingest" Token ingest::post;
+    GET "/approvals" Token approvals::list;
+    POST "/approvals/{id}" Answer approvals::answer;
     GET "/metrics" Token api::metrics;
-    POST "/link" Token page::link;
+    POST "/link" Answer page::link;
     GET "/healthz" Local api::health;
     GET "/openapi.json" Local page::openapi;
     GET "/" Open page::index;
@@ -123,7 +125,7 @@ async fn guard_middleware(
     let peer = connection.as_ref().map_or(Peer::Network, |it| it.peer);
     let shared = app.clone();
     let run = |request| async move {
-        if route.access != Access::Token {
+        if !matches!(route.access, Access::Token | Access::Answer) {
             return next.run(request).await;
         }
         // Whoever has the token may take its time.

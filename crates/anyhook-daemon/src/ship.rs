@@ -10,14 +10,11 @@ use std::time::Duration;
 
 use anyhook_store::journal::{self, BatchLimit};
 use anyhook_store::{IngestCounts, StoreError};
-use anyhook_util::challenge::{self, Nonces, constant_time_eq};
 use anyhook_util::fs::replace_durably;
-use anyhook_util::headers;
 use serde_json::Value;
-use ureq::tls::{RootCerts, TlsConfig};
 
+use crate::client::{self, ProofError};
 use crate::ingest::MACHINE_HEADER;
-use crate::token::random_hex;
 
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
@@ -74,18 +71,7 @@ impl JournalShipper {
     /// Sends what the journal contains now.
     pub fn ship_once(&self) -> Result<ShipSummary, ShipError> {
         let mut positions = self.load_positions();
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // A company's own certificate authority is in the system's store only.
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .build()
-            .new_agent();
+        let agent = client::http_agent(REQUEST_TIMEOUT);
         let mut shipped = ShipSummary::default();
         let files = journal::files(&self.journal)?;
         // Deleted files need no position.
@@ -167,34 +153,15 @@ impl JournalShipper {
 
     /// Lets the daemon prove that it knows the token before it is sent there.
     fn challenge(&self, agent: &ureq::Agent) -> Result<(), ShipError> {
-        let unavailable = |reason: String| ShipError::Unavailable {
-            to: self.to.clone(),
-            reason,
-            retry_after: None,
-        };
-        let client = random_hex(16).map_err(|error| unavailable(error.to_string()))?;
-        let response = agent
-            .post(format!(
-                "{}{}",
-                self.to.trim_end_matches('/'),
-                challenge::PATH
-            ))
-            .header(headers::NONCE, &client)
-            .send_empty()
-            .map_err(|error| unavailable(error.to_string()))?;
-        let status = response.status().as_u16();
-        if status >= 500 {
-            return Err(unavailable(format!("status {status}")));
-        }
-        let header = |name: &str| response.headers().get(name)?.to_str().ok();
-        let server = header(headers::NONCE).unwrap_or_default().to_owned();
-        let expected = Nonces { client, server }.server_proof(&self.token);
-        let proof = header(headers::PROOF).unwrap_or_default();
-        if !constant_time_eq(&expected, proof) {
-            let to = self.to.clone();
-            return Err(ShipError::Untrusted { to });
-        }
-        Ok(())
+        let to = self.to.clone();
+        client::check_proof(agent, &self.to, &self.token).map_err(|error| match error {
+            ProofError::Untrusted => ShipError::Untrusted { to },
+            ProofError::Unavailable(reason) => ShipError::Unavailable {
+                to,
+                reason,
+                retry_after: None,
+            },
+        })
     }
 
     fn send(&self, agent: &ureq::Agent, lines: &[String]) -> Result<IngestCounts, ShipError> {

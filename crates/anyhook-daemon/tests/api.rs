@@ -42,7 +42,7 @@ fn the_document_and_the_routes_agree() {
                 .find(|route| route.path == path && route.method == method.to_uppercase())
                 .unwrap_or_else(|| panic!("{method} {path} is documented but not served"));
             let expected = match route.access {
-                Access::Token => json!([{"token": []}]),
+                Access::Token | Access::Answer => json!([{"token": []}]),
                 Access::Hook => json!([{}, {"token": []}, {"signed": []}]),
                 Access::Local => json!([{}, {"token": []}]),
                 Access::Open => json!([]),

@@ -28,19 +28,19 @@ fn each_gets_its_refusal() {
         ("a plain hook", hook(), 200, ""),
         (
             "by address",
-            hook().header("host", "127.0.0.1:8765"),
+            hook().header("host", "127.0.0.1:24665"),
             200,
             "",
         ),
         (
             "by IPv6 address",
-            hook().header("host", "[::1]:8765"),
+            hook().header("host", "[::1]:24665"),
             200,
             "",
         ),
         (
             "a rebound name",
-            hook().header("host", "evil.example:8765"),
+            hook().header("host", "evil.example:24665"),
             403,
             "host",
         ),
@@ -52,7 +52,7 @@ fn each_gets_its_refusal() {
         ),
         (
             "an address of another network",
-            hook().header("host", "192.168.1.7:8765"),
+            hook().header("host", "192.168.1.7:24665"),
             403,
             "host",
         ),
@@ -102,13 +102,13 @@ fn each_gets_its_refusal() {
         ),
         (
             "our page without its token",
-            hook().header("origin", "http://localhost:8765"),
+            hook().header("origin", "http://localhost:24665"),
             401,
             "token",
         ),
         (
             "our page with its token",
-            hook().token().header("origin", "http://localhost:8765"),
+            hook().token().header("origin", "http://localhost:24665"),
             200,
             "",
         ),
@@ -347,7 +347,7 @@ fn off_loopback_everything_needs_the_token() {
         (Call::new("GET", "/openapi.json"), 401, 200),
         (Call::new("GET", "/metrics"), 401, 200),
         (Call::new("GET", "/"), 200, 200),
-        (hook().header("host", "10.1.2.3:8765"), 401, 200),
+        (hook().header("host", "10.1.2.3:24665"), 401, 200),
         (hook().header("host", "evil.example"), 403, 403),
     ] {
         assert_eq!(call.send(daemon.address).status, without);
@@ -356,7 +356,7 @@ fn off_loopback_everything_needs_the_token() {
     let named = Running::with(|config| config.hosts = vec!["hooks.example".to_owned()]);
     assert_eq!(
         hook()
-            .header("host", "Hooks.Example:8765")
+            .header("host", "Hooks.Example:24665")
             .send(named.address)
             .status,
         200

@@ -6,7 +6,8 @@
 mod browser;
 mod support;
 
-use anyhook_model::{Answer, Decision, HookResponse, Record, RunOutcome};
+use anyhook_daemon::OpenQuestion;
+use anyhook_model::{Answer, Decision, HookResponse, Record, RecordKind, RunOutcome};
 use browser::Browser;
 use serde_json::json;
 use support::{Running, append, record};
@@ -229,7 +230,17 @@ fn the_page_in_a_browser() {
     browser.until("document.querySelectorAll('.row').length === 5 && document.querySelector('.block h2')?.textContent === 'session-2'");
 
     browser.key("3");
+    browser.until("document.querySelectorAll('main tbody tr').length >= 8");
+    browser.until("[...document.querySelectorAll('main tbody tr')].every(row => /ago|now/.test(row.lastChild.textContent))");
+    browser.picture("hooks-light.png");
+
+    browser.key("4");
     browser.until("document.querySelectorAll('#denials rect.denied').length > 3");
+    // Denials are a part of all events, so they are drawn on the same scale.
+    assert_eq!(
+        browser.eval("[...document.querySelectorAll('#denials rect.denied')].every((bar, n) => bar.height.baseVal.value <= document.querySelectorAll('#denials rect.all')[n].height.baseVal.value)"),
+        json!(true)
+    );
     browser.until("document.querySelectorAll('#latency circle.mid').length >= 2");
     browser.picture("insights-light.png");
     browser.key("t");
@@ -247,6 +258,228 @@ fn the_page_in_a_browser() {
     // Nothing was asked of any other machine.
     let foreign = browser.eval("performance.getEntriesByType('resource').map(r => r.name).filter(n => !n.startsWith(location.origin)).length");
     assert_eq!(foreign, json!(0));
+}
+
+/// A view is an address: whoever opens it sees the same.
+#[test]
+fn a_filtered_view_is_a_link() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    let mut records = history();
+    for record in &mut records {
+        record.event.machine_id = Some("laptop-7".into());
+        record.event.project_id = Some("shop".into());
+    }
+    records[0].kind = RecordKind::Failure;
+    daemon.store.ingest(&records).unwrap();
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 100");
+    browser.until("!document.querySelector('[name=machine]').hidden");
+    browser.eval("(() => { const f = document.querySelector('[name=agent]'); f.value = 'claude-code'; f.dispatchEvent(new Event('input', {bubbles: true})); })()");
+    browser.key("d");
+    browser.until("location.hash === '#/timeline?agent=claude-code&decision=deny'");
+    browser.until("document.querySelectorAll('.row').length === 20");
+    browser.key("j");
+    browser.key("Enter");
+    browser.until("!document.querySelector('#panel').hidden");
+    let shared = browser.eval("location.href").as_str().unwrap().to_owned();
+    browser.open("about:blank");
+    browser.until("location.href === 'about:blank'");
+    browser.open(&shared);
+    browser.until("document.querySelectorAll('.row').length === 20");
+    browser.until("document.querySelector('#panel')?.innerText.includes('git push --force')");
+    assert_eq!(
+        browser.eval("document.querySelector('[name=agent]').value + document.querySelector('[name=decision]:checked').value"),
+        json!("claude-codedeny")
+    );
+    // The other views keep the filter.
+    browser.key("Escape");
+    browser.key("2");
+    browser.until("location.hash === '#/sessions?agent=claude-code&decision=deny'");
+    // Values of an address that no event has yet are offered all the same.
+    browser.eval("location.hash = '#/timeline?machine=laptop-7&project_id=shop&agent=nobody'");
+    browser.until("document.querySelector('.empty h2')?.textContent === 'No events match'");
+    assert_eq!(
+        browser.eval("document.querySelector('[name=agent]').value"),
+        json!("nobody")
+    );
+    browser.eval("location.hash = '#/timeline?machine=laptop-7'");
+    browser.until("document.querySelectorAll('.row').length === 100");
+    browser.eval("document.querySelector('.more').click()");
+    browser.until("document.querySelector('.row .badge.failed')?.textContent === 'Failed'");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+/// A session reads as a story: a prompt, the tools that followed, the end.
+#[test]
+fn a_session_reads_as_a_story() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    let now = jiff::Timestamp::now();
+    let steps = [
+        ("before_prompt", None, json!({"prompt": "Fix the build"})),
+        (
+            "before_tool_execute",
+            Some("shell"),
+            json!({"command": "make"}),
+        ),
+        (
+            "after_tool_execute",
+            Some("shell"),
+            json!({"command": "make"}),
+        ),
+        (
+            "before_tool_execute",
+            Some("shell"),
+            json!({"command": "git push --force"}),
+        ),
+        ("agent_stop", None, json!({})),
+        ("before_prompt", None, json!({"prompt": "And now the docs"})),
+        ("agent_stop", None, json!({})),
+    ];
+    let records: Vec<Record> = steps
+        .into_iter()
+        .enumerate()
+        .map(|(n, (event, tool, input))| {
+            let mut made = record(&format!("s{n}"));
+            let ago = jiff::SignedDuration::from_secs(60 - i64::try_from(n).unwrap());
+            made.time = (now - ago).to_string();
+            made.agent = "codex".into();
+            made.event.event = event.into();
+            made.event.session_id = Some("story".into());
+            made.event.data.clear();
+            match tool {
+                Some(tool) => {
+                    made.event.data.insert("tool_name".into(), json!(tool));
+                    made.event.data.insert("tool_input".into(), input);
+                }
+                None => made.event.data.extend(input.as_object().unwrap().clone()),
+            }
+            if n == 3 {
+                deny(&mut made, "No force pushes.");
+            }
+            made
+        })
+        .collect();
+    daemon.store.ingest(&records).unwrap();
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 7");
+    browser.eval("location.hash = '#/session/story/codex'");
+    browser.until("document.querySelectorAll('.turn').length === 2");
+    let text = browser.eval("[...document.querySelectorAll('.turn')].map(turn => [...turn.querySelectorAll('.what')].map(step => step.innerText.split('\\n').slice(0, 2).join(': ')))");
+    assert_eq!(
+        text,
+        json!([
+            [
+                "Prompt: Fix the build",
+                "shell: make",
+                "shell: git push --force",
+                "agent stop: 1 hook, 4.0 ms"
+            ],
+            ["Prompt: And now the docs", "agent stop: 1 hook, 4.0 ms"],
+        ])
+    );
+    browser.picture("session-light.png");
+}
+
+/// On a phone every view fits, and a row says which agent did what.
+#[test]
+fn every_view_fits_a_phone() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    daemon.store.ingest(&history()).unwrap();
+    let mut waiting = record("waits");
+    waiting.agent = "codex".into();
+    waiting.event.data.insert(
+        "tool_input".into(),
+        json!({"command": "rm -rf build && ".repeat(20)}),
+    );
+    daemon.host.questions.lock().unwrap().push(OpenQuestion {
+        record: waiting,
+        seconds_left: 40,
+    });
+    browser.call(
+        "Emulation.setDeviceMetricsOverride",
+        json!({"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}),
+    );
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 100");
+    let shows = "(name) => { const box = document.querySelector('.row ' + name).getBoundingClientRect(); return box.width > 40 && box.height > 8; }";
+    for name in [".agent", ".detail"] {
+        assert_eq!(
+            browser.eval(&format!("({shows})('{name}')")),
+            json!(true),
+            "{name}"
+        );
+    }
+    for theme in ["light", "dark"] {
+        for (view, ready) in [
+            ("timeline", ".row"),
+            ("sessions", "tr.open"),
+            ("session/session-2/codex", ".turn .row"),
+            ("hooks", "main tbody tr"),
+            ("insights", "#latency circle"),
+        ] {
+            browser.eval(&format!(
+                "document.documentElement.dataset.theme = '{theme}'; location.hash = '#/{view}'"
+            ));
+            browser.until(&format!("document.querySelectorAll('{ready}').length > 0"));
+            let name = view.split('/').next().unwrap();
+            browser.picture(&format!("phone-{name}-{theme}.png"));
+            let wide = browser.eval("document.documentElement.scrollWidth");
+            assert_eq!(wide, json!(390), "{view}, {theme}");
+        }
+    }
+}
+
+/// A question appears on the page, and the user's click answers it.
+#[test]
+fn questions_are_answered_on_the_page() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    daemon.store.ingest(&history()).unwrap();
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 100");
+    for (id, button, decision) in [
+        ("q1", "allow", Decision::Allow),
+        ("q2", "deny", Decision::Deny),
+    ] {
+        let mut waiting = record(id);
+        waiting.agent = "codex".into();
+        waiting.response.reason = Some(HOSTILE.into());
+        waiting
+            .event
+            .data
+            .insert("tool_input".into(), json!({"command": HOSTILE}));
+        let question = OpenQuestion {
+            record: waiting,
+            seconds_left: 40,
+        };
+        daemon.host.questions.lock().unwrap().push(question);
+        browser.until("!document.querySelector('#approvals').hidden");
+        let text = browser.eval("document.querySelector('#approvals').innerText");
+        assert!(text.as_str().unwrap().contains("codex asks"), "{text}");
+        assert!(text.as_str().unwrap().contains("onerror"), "{text}");
+        if id == "q1" {
+            browser.picture("approval-light.png");
+        }
+        browser.eval(&format!(
+            "document.querySelector('#approvals button.{button}').click()"
+        ));
+        browser.until("document.querySelector('#approvals').hidden");
+        let answered = daemon.host.answered.lock().unwrap().pop();
+        assert_eq!(answered, Some((id.to_owned(), decision)));
+    }
+    assert_eq!(browser.eval("window.hacked === undefined"), json!(true));
+    assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
 /// Another site's page cannot post hooks, nor read: the browser itself is asked to try.

@@ -59,6 +59,12 @@ pub trait Agent: Send {
 
     fn render(&self, event: &HookEvent, response: &HookResponse, can_ask: bool) -> RenderedAnswer;
 
+    /// Whether a user sits at the agent who could answer a question.
+    fn has_user(&self, event: &HookEvent) -> bool {
+        let _ = event;
+        true
+    }
+
     /// Which event an unreadable payload is: the one that the caller names,
     /// else one whose name is in its bytes, preferably one that a deny prevents.
     fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent>;

@@ -2,7 +2,7 @@
 //! hooks, render the answer, send it, record it. Shared by `anyhook run` and
 //! the daemon.
 
-use anyhook_model::{Answer, HookResponse};
+use anyhook_model::{Answer, Decision, HookResponse};
 
 use crate::agent::{Agent, DecodedCall};
 use crate::engine::{Engine, EventOptions};
@@ -46,7 +46,15 @@ pub fn answer(
     };
     let mut outcome = engine.handle(&event, options);
     outcome.warnings.extend(warning);
-    let (answer, lost) = agent.render(&event, &outcome.response, can_ask);
+    let (mut answer, mut lost) = agent.render(&event, &outcome.response, can_ask);
+    let is_ask = outcome.response.decision == Some(Decision::Ask);
+    let is_unasked = || {
+        let is_lost = lost.iter().any(|loss| loss.field == "ask");
+        is_lost || !can_ask || !agent.has_user(&event)
+    };
+    if is_ask && is_unasked() && engine.hold_for_answer(&event, &mut outcome) {
+        (answer, lost) = agent.render(&event, &outcome.response, can_ask);
+    }
     let reply = CallReply {
         answer: answer.clone(),
         response: outcome.response.clone(),

@@ -34,7 +34,7 @@ pub const TOKEN_FILE: &str = "token";
 /// The daemon's socket, in the state folder.
 pub const SOCKET_FILE: &str = "daemon.sock";
 /// Where a daemon listens by default.
-const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8765";
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:24665";
 
 /// One call of an agent for the daemon.
 #[derive(Debug, Clone, Copy)]
@@ -415,10 +415,10 @@ mod tests {
     #[test]
     fn addresses() {
         for url in [
-            "http://127.0.0.1:8765",
-            "http://localhost:8765/",
+            "http://127.0.0.1:24665",
+            "http://localhost:24665/",
             "HTTP://LOCALHOST:1",
-            "http://[::1]:8765/x",
+            "http://[::1]:24665/x",
         ] {
             assert!(is_local(url), "{url}");
         }
@@ -430,7 +430,7 @@ mod tests {
         }
         for url in [
             "ftp://localhost",
-            "localhost:8765",
+            "localhost:24665",
             "http://",
             "http://a@localhost/",
             "http://localhost:port/",
@@ -440,8 +440,8 @@ mod tests {
             assert_eq!(DaemonAddress::parse(url), None, "{url}");
         }
         let is_default = |url| DaemonAddress::parse(url).unwrap().is_default();
-        assert!(is_default(DEFAULT_ADDRESS) && is_default("http://localhost:8765/"));
-        assert!(!is_default("http://localhost:8766") && !is_default("https://localhost:8765"));
+        assert!(is_default(DEFAULT_ADDRESS) && is_default("http://localhost:24665/"));
+        assert!(!is_default("http://localhost:8766") && !is_default("https://localhost:24665"));
         let request = DaemonRequest {
             agent: "kiro",
             event: Some("a b"),

@@ -40,6 +40,7 @@ use crate::config::trust::{CheckedFiles, Consent, Distrust, Inspected, TrustStor
 use crate::engine::rewrites::Rewrites;
 use crate::openhook::consumers::{self, Consumers, PendingDeliveries};
 use crate::record::allowed_once::{self, ALLOWS_KEY, CALL_KEY};
+use crate::record::approvals::ANSWERED_KEY;
 use crate::record::duplicate::{self, CallIdentity, Claim, Delivery, EntryName};
 use crate::record::journal::Journal;
 use crate::record::notices::NoticeMarker;
@@ -111,8 +112,10 @@ pub struct EventOutcome {
     /// The record of the denied call that the user has allowed to pass this once.
     pub allows: Option<String>,
     pub cancelled: bool,
+    /// What the user answered while the call was held.
+    pub(crate) answered: Option<Decision>,
     // What `Engine::conclude` needs to finish the event.
-    record_id: String,
+    pub(crate) record_id: String,
     started: Option<Instant>,
     /// When the event arrived, if the agent does not send a time.
     arrival_time: Option<String>,
@@ -124,7 +127,7 @@ pub struct EventOutcome {
     /// The consumers of an event that hooks denied, with the rules for them:
     /// they get it only if the agent cannot express the deny.
     deferred_consumers: Option<(Consumers, Rulebook)>,
-    delivery_options: EventOptions,
+    pub(crate) delivery_options: EventOptions,
 }
 
 /// Whether one hook would run for an event, and why.
@@ -368,6 +371,11 @@ impl Engine {
         if let Some(denied) = outcome.allows {
             record.extra.insert(ALLOWS_KEY.to_owned(), denied.into());
         }
+        if let Some(answer) = outcome.answered {
+            record
+                .extra
+                .insert(ANSWERED_KEY.to_owned(), answer.as_str().into());
+        }
         if matches!(record.decision, Some(Decision::Deny | Decision::Ask)) {
             let call = allowed_once::call_digest(&self.dirs.state, &record.event);
             let call = call.map(|call| (CALL_KEY.to_owned(), call.into()));
@@ -393,6 +401,18 @@ impl Engine {
     /// Lets the call of a record pass once, although hooks deny it, and records that.
     /// An error is why this is not possible.
     pub fn allow_once(&self, denied: &Record) -> Result<(), String> {
+        self.check_exception(denied)?;
+        let mut record = new_record(RecordKind::AllowedOnce, denied.event.clone());
+        record
+            .extra
+            .insert(ALLOWS_KEY.to_owned(), denied.id.as_str().into());
+        let appended = self.journal.append(&record);
+        appended.map_err(|error| format!("it cannot be recorded: {error}"))?;
+        allowed_once::allow(&self.dirs.state, denied)
+    }
+
+    /// Whether the user may let a call pass that hooks do not allow.
+    pub(crate) fn check_exception(&self, denied: &Record) -> Result<(), String> {
         let is_refusal = |run: &&HookRun| {
             let refuses = matches!(run.outcome, RunOutcome::Deny | RunOutcome::Ask);
             refuses && run.without_effect.is_none()
@@ -413,13 +433,7 @@ impl Engine {
             let state = self.dirs.state.display();
             return Err(format!("what is in `{state}` does not count"));
         }
-        let mut record = new_record(RecordKind::AllowedOnce, denied.event.clone());
-        record
-            .extra
-            .insert(ALLOWS_KEY.to_owned(), denied.id.as_str().into());
-        let appended = self.journal.append(&record);
-        appended.map_err(|error| format!("it cannot be recorded: {error}"))?;
-        allowed_once::allow(&self.dirs.state, denied)
+        Ok(())
     }
 
     /// Records that anyhook itself failed, so that no hook ran.
@@ -481,7 +495,7 @@ pub(crate) fn end_record(event: HookEvent, launched_in: &str) -> Record {
     record
 }
 
-fn record(kind: RecordKind, id: String, event: HookEvent) -> Record {
+pub(crate) fn record(kind: RecordKind, id: String, event: HookEvent) -> Record {
     Record {
         v: RECORD_VERSION,
         id,
@@ -577,6 +591,7 @@ impl EventRun<'_> {
             .filter(|selected| !selected.hook.handler.is_async)
             .map(|selected| manifest::timeout(&selected.hook.handler))
             .fold(FIRST_ENTRY_OVERHEAD, Duration::saturating_add)
+            .saturating_add(self.engine.approval_hold())
     }
 
     /// Answers a call that another entry has answered. The blocking hooks of the

@@ -1,7 +1,8 @@
-//! What is stored: the journal, with secrets redacted, and the small files that
-//! recognise repeated events.
+//! What is stored: the journal, with secrets redacted, the small files that
+//! recognise repeated events, the user's exceptions and open questions.
 
 pub mod allowed_once;
+pub mod approvals;
 pub mod duplicate;
 pub mod journal;
 pub(crate) mod notices;

@@ -11,7 +11,7 @@ use sha2::Sha256;
 use crate::hash::{hex, sha256};
 
 /// Where a daemon listens by default.
-pub const DEFAULT_PORT: u16 = 8765;
+pub const DEFAULT_PORT: u16 = 24665;
 
 /// The path of the request that asks for a proof.
 pub const PATH: &str = "/challenge";

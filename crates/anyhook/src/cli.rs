@@ -7,9 +7,9 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::registries::RegistryArgs;
 use crate::commands::{
-    agents, allow_once, caller, check, codex, completions, convert, demo, doctor, emit, explain,
-    export, guard, init, install, list, log, man, openhook, registries, replay, run, schema, serve,
-    ship, stats, status, tail, test, trust, uninstall, validate,
+    agents, allow_once, approve, caller, check, codex, completions, convert, demo, doctor, emit,
+    explain, export, guard, init, install, list, log, man, openhook, registries, replay, run,
+    schema, serve, ship, stats, status, tail, test, trust, uninstall, validate,
 };
 use crate::render::Terminal;
 
@@ -47,6 +47,7 @@ enum Command {
     Guard(guard::GuardArgs),
     #[command(name = "allow-once")]
     AllowOnce(allow_once::AllowOnceArgs),
+    Approve(approve::ApproveArgs),
     Test(test::TestArgs),
     Run(run::RunArgs),
     Emit(emit::EmitArgs),
@@ -84,6 +85,7 @@ impl Command {
             Self::Trust(args) if args.records_trust() => caller::check("trust"),
             Self::Untrust(_) => caller::check("untrust"),
             Self::AllowOnce(_) => caller::check_terminal("allow-once"),
+            Self::Approve(args) if args.id.is_some() => caller::check_terminal("approve"),
             _ => Ok(()),
         }
     }
@@ -166,6 +168,7 @@ pub(crate) fn main() -> u8 {
         Command::Explain(args) => explain::run(&args, &terminal),
         Command::Check(args) => check::run(&args, &terminal),
         Command::AllowOnce(args) => allow_once::run(&args, &terminal),
+        Command::Approve(args) => approve::run(&args, &terminal),
         Command::Test(args) => test::run(&args, &terminal),
         Command::Serve(args) => serve::run(&args, &terminal),
         Command::Ship(args) => ship::run(&args, &terminal),

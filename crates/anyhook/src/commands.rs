@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod allow_once;
+pub(crate) mod approve;
 pub(crate) mod caller;
 pub(crate) mod check;
 pub(crate) mod codex;

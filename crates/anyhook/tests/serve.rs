@@ -225,6 +225,126 @@ fn nobody_to_ask() {
     assert_eq!(asked(&[("x-anyhook-unattended", "1")]), "deny");
 }
 
+/// Held by the daemon too, and answered over its API: with the token, also on the socket.
+#[test]
+fn a_held_call_is_answered_over_the_api() {
+    let scratch = with_hook(HOOK);
+    let settings = scratch.config().join("config.yaml");
+    scratch.file(settings, "approvals: {hold: 30}\n").unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let payload = json!({
+        "session_id": "s", "cwd": scratch.project(), "hook_event_name": "PreToolUse",
+        "tool_name": "WebFetch", "tool_input": {"url": "https://example.org"},
+    })
+    .to_string();
+    let bearer = format!("Bearer {}", daemon.token());
+    let with_token = [("authorization", bearer.as_str())];
+    let unattended = [("x-anyhook-unattended", "1")];
+    for (answer, denied) in [("allow", false), ("deny", true)] {
+        let reply = std::thread::scope(|scope| {
+            let called = scope.spawn(|| {
+                send(
+                    &daemon.url,
+                    "POST",
+                    "/hooks/claude-code",
+                    &unattended,
+                    &payload,
+                )
+            });
+            let mut open = Value::Null;
+            let came = within(std::time::Duration::from_secs(20), || {
+                open = daemon.get("/approvals")["approvals"][0].clone();
+                !open.is_null()
+            });
+            assert!(came, "no question appears");
+            assert_eq!(open["reason"], "sure?");
+            assert_eq!(open["agent"], "claude-code");
+            let path = format!("/approvals/{}", open["id"].as_str().unwrap());
+            let body = json!({"decision": answer}).to_string();
+            #[cfg(unix)]
+            assert_eq!(post_to_socket(&scratch, &path, &body), 401);
+            assert_eq!(daemon.post(&path, &body).status, 401);
+            for bad in ["{}", r#"{"decision": "ask"}"#, "[]", "x"] {
+                let reply = send(&daemon.url, "POST", &path, &with_token, bad);
+                assert_eq!(reply.status, 400, "{bad}: {}", reply.body);
+            }
+            let reply = send(&daemon.url, "POST", &path, &with_token, &body);
+            assert_eq!(reply.body, r#"{"effect":"delivered"}"#);
+            let again = send(&daemon.url, "POST", &path, &with_token, &body);
+            assert_eq!(again.status, 404, "{}", again.body);
+            called.join().unwrap()
+        });
+        assert_eq!(reply.body.contains(r#""deny""#), denied, "{}", reply.body);
+    }
+}
+
+/// The status of a request to the daemon's socket without a token.
+#[cfg(unix)]
+fn post_to_socket(scratch: &Scratch, path: &str, body: &str) -> u16 {
+    let socket = scratch.state().join("daemon.sock");
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_second_daemon_names_the_first() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    let address = daemon.url.strip_prefix("http://").unwrap();
+    let serve = |more: &[&str]| {
+        let mut args = vec!["serve", "--listen", address];
+        args.extend(more);
+        anyhook(&scratch, &args, "")
+    };
+    let second = serve(&[]);
+    assert_eq!(second.exit, Some(1), "{second:?}");
+    assert!(second.stderr.contains("already runs on"), "{second:?}");
+    assert!(second.stderr.contains("serve --open"), "{second:?}");
+    // Its page opens with a new link.
+    let opened = serve(&["--open", "--json"]);
+    assert_eq!(opened.exit, Some(0), "{opened:?}");
+    let link = opened.json().unwrap()["link"].as_str().unwrap().to_owned();
+    let code = link.split_once("#code=").unwrap().1;
+    let session = json!({ "code": code }).to_string();
+    assert_eq!(daemon.post("/session", &session).status, 200, "{link}");
+    // Another program on the port does not get the token.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let mut request = [0; 4096];
+        let length = stream.read(&mut request).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            .unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
+    });
+    let third = anyhook(&scratch, &["serve", "--open", "--listen", &address], "");
+    assert_eq!(third.exit, Some(1), "{third:?}");
+    assert!(third.stderr.contains("another program"), "{third:?}");
+    assert!(!heard.join().unwrap().contains(&daemon.token()));
+}
+
+#[test]
+fn unknown_parameters_are_refused() {
+    let scratch = with_hook(HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    let bearer = format!("Bearer {}", daemon.token());
+    for path in ["/events", "/sessions", "/stats", "/stream"] {
+        let path = format!("{path}?agnet=codex");
+        let reply = send(&daemon.url, "GET", &path, &[("authorization", &bearer)], "");
+        assert_eq!(reply.status, 400, "{path}: {}", reply.body);
+        assert!(reply.body.contains("agnet"), "{path}: {}", reply.body);
+    }
+}
+
 #[test]
 fn the_token_is_found() {
     let scratch = with_hook(HOOK);

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhook_daemon::{
     AgentName, Daemon, DaemonConfig, HookHost, HookReply, HookRequest, JournalSource, NativeAnswer,
-    PreparedCall, Stopper,
+    OpenQuestion, PreparedCall, Stopper,
 };
-use anyhook_model::{Answer, HookEvent, HookResponse, HookRun, Record, RunOutcome};
+use anyhook_model::{Answer, Decision, HookEvent, HookResponse, HookRun, Record, RunOutcome};
 use anyhook_store::Store;
 use serde_json::{Value, json};
 
@@ -39,6 +39,10 @@ pub(crate) struct FakeHost {
     pub decodes: AtomicU64,
     /// The answer in every record, in order.
     pub recorded: Mutex<Vec<Answer>>,
+    /// Calls that wait for the user.
+    pub questions: Mutex<Vec<OpenQuestion>>,
+    /// The user's answers, by id.
+    pub answered: Mutex<Vec<(String, Decision)>>,
 }
 
 impl HookHost for FakeHost {
@@ -66,6 +70,19 @@ impl HookHost for FakeHost {
             request,
             payload,
         })
+    }
+
+    fn open_questions(&self) -> Vec<OpenQuestion> {
+        self.questions.lock().unwrap().clone()
+    }
+
+    fn answer_question(&self, id: &str, decision: Decision) -> Result<&'static str, String> {
+        let mut questions = self.questions.lock().unwrap();
+        let at = questions.iter().position(|it| it.record.id == id);
+        questions.remove(at.ok_or("there is no such question")?);
+        let mut answered = self.answered.lock().unwrap();
+        answered.push((id.to_owned(), decision));
+        Ok("delivered")
     }
 
     fn redact(&self, record: &mut Record) {
@@ -309,7 +326,7 @@ impl Call {
         Self {
             method: method.to_owned(),
             path: path.to_owned(),
-            headers: vec![("host".to_owned(), "localhost:8765".to_owned())],
+            headers: vec![("host".to_owned(), "localhost:24665".to_owned())],
             body: Vec::new(),
         }
     }

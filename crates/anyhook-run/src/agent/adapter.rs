@@ -111,6 +111,10 @@ impl Agent for AdapterAgent {
         (answer, rendered.lost)
     }
 
+    fn has_user(&self, event: &HookEvent) -> bool {
+        self.adapter(event).is_none_or(is_interactive)
+    }
+
     fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
         let adapter = anyhook_agents::get_for_run(self.0.slug())?;
         let names = adapter.spec.events.iter().flat_map(|event| {

@@ -16,6 +16,8 @@
 //!   allow_plain: [hooks.lan]  # hosts that may be called without TLS
 //! openhook:
 //!   folder: context           # cwd, context or both (default)
+//! approvals:
+//!   hold: 45                  # seconds that a call waits for your answer where the agent cannot ask
 //! allow_agent_changes: true   # a coding agent may run `trust`, `install` and the like
 //! ```
 
@@ -31,6 +33,7 @@ pub struct Settings {
     pub evaluator: Option<Evaluator>,
     pub http: Http,
     pub openhook: OpenHookSettings,
+    pub approvals: Approvals,
     /// A coding agent may change what is installed and trusted.
     pub allow_agent_changes: bool,
 }
@@ -65,6 +68,13 @@ pub struct Http {
 pub struct OpenHookSettings {
     /// Which fields of an envelope name its folder.
     pub folder: FolderFields,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Approvals {
+    /// Seconds that a call waits for the user's answer where the agent cannot ask.
+    pub hold: f64,
 }
 
 impl Settings {

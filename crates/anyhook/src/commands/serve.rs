@@ -8,12 +8,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use anyhook_daemon::{DEFAULT_PORT, Daemon, DaemonConfig, JournalSource, source_file, token_file};
+use anyhook_daemon::{
+    DEFAULT_PORT, Daemon, DaemonConfig, DaemonError, JournalSource, page_link, source_file,
+    token_file,
+};
 use anyhook_run::Engine;
 use anyhook_run::daemon_client::{SOCKET_FILE, TOKEN_FILE};
 use anyhook_store::{Retention, parse_duration_seconds};
 use anyhook_util::system::OperatingSystem;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::cli::CommandStatus;
@@ -28,7 +31,7 @@ use host::EngineHost;
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook serve --open\n  anyhook serve --retain 30d,2GiB\n  \
-                  anyhook serve --listen 0.0.0.0:8765 --allow-host hooks.example.com \\\n    \
+                  anyhook serve --listen 0.0.0.0:24665 --allow-host hooks.example.com \\\n    \
                   --store postgres://anyhook@db/anyhook\n\nANYHOOK_STORE also sets the store, \
                   ANYHOOK_TOKEN the token."
 )]
@@ -45,7 +48,7 @@ pub(crate) struct ServeArgs {
     /// A host name by which clients may call this daemon, besides its addresses; repeat for more
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
-    /// Open the page in a browser
+    /// Open the page in a browser; that of the running daemon if there is one
     #[arg(long)]
     open: bool,
     /// How long or how much to keep: 30d, 2GiB, or both separated by a comma
@@ -80,7 +83,18 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     });
     let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
-    let daemon = Daemon::bind(config, store, Arc::new(EngineHost::new(engine)))?;
+    let running = RunningDaemon {
+        url: format!("http://{}", args.listen),
+        token: config.token.clone(),
+    };
+    let daemon = match Daemon::bind(config, store, Arc::new(EngineHost::new(engine))) {
+        Err(DaemonError::Listen { source, .. })
+            if source.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            return running.report(args, terminal);
+        }
+        bound => bound?,
+    };
     let link = daemon.link()?;
     let url = format!("http://{}", daemon.local_addr());
     let is_local = daemon.local_addr().ip().is_loopback();
@@ -118,6 +132,41 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     Ok(CommandStatus::Success)
 }
 
+/// What listens on the port already.
+struct RunningDaemon {
+    url: String,
+    token: String,
+}
+
+impl RunningDaemon {
+    /// Opens the page of a daemon of this user; says what else is there.
+    fn report(&self, args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+        let url = &self.url;
+        let Some(link) = page_link(url, &self.token) else {
+            bail!(
+                "another program listens on {url}; stop it, or choose another port with \
+                 `--listen {}`",
+                args.listen.port().saturating_add(1)
+            );
+        };
+        if !args.open {
+            bail!("anyhook already runs on {url}; `anyhook serve --open` opens its page");
+        }
+        if args.json {
+            terminal.line(&json!({ "url": url, "link": link }).to_string());
+        } else {
+            terminal.line(&format!("anyhook already runs on {}", terminal.bold(url)));
+            terminal.line(&format!(
+                "Open the page with this link (works once): {link}"
+            ));
+        }
+        if !open_browser(&link) {
+            terminal.note("Could not start a browser; open the link yourself.");
+        }
+        Ok(CommandStatus::Success)
+    }
+}
+
 fn token(path: &Path) -> anyhow::Result<String> {
     match anyhook_util::env::ANYHOOK_TOKEN.text() {
         Some(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
@@ -142,7 +191,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     }
     text.parse()
         .or_else(|_| text.parse::<IpAddr>().map(|ip| (ip, DEFAULT_PORT).into()))
-        .map_err(|_| "expected an address and a port like 127.0.0.1:8765".to_owned())
+        .map_err(|_| "expected an address and a port like 127.0.0.1:24665".to_owned())
 }
 
 /// One limit, by age or by size.

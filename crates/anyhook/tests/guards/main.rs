@@ -3,6 +3,7 @@
 
 mod agents;
 mod allow_once;
+mod approve;
 mod check;
 mod conditions;
 mod dispatch;

@@ -192,7 +192,7 @@ fn the_socket_needs_no_token_and_is_its_owners_only() {
     assert_eq!(mode & 0o777, 0o600);
     // Nobody has to read it for that.
     std::fs::rename(scratch.state().join("token"), scratch.root().join("token")).unwrap();
-    for address in [&["--server"][..], &["--server", "http://127.0.0.1:8765"]] {
+    for address in [&["--server"][..], &["--server", "http://127.0.0.1:24665"]] {
         let output = run_with(&scratch, address);
         assert!(is_denied(&output), "{output:?}");
         assert_eq!(warnings(&scratch), "null", "the daemon was not asked");

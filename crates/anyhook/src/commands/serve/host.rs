@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhook_daemon::{
-    AgentName, FailureReply, HookHost, HookReply, HookRequest, NativeAnswer, PreparedCall,
-    WrappedForm,
+    AgentName, FailureReply, HookHost, HookReply, HookRequest, NativeAnswer, OpenQuestion,
+    PreparedCall, WrappedForm,
 };
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse, Record, resolve_ask};
 use anyhook_run::agent::failure::DecodeFailure;
@@ -73,6 +73,20 @@ impl HookHost for EngineHost {
         })
     }
 
+    fn open_questions(&self) -> Vec<OpenQuestion> {
+        let questions = self.engine.open_questions();
+        let questions = questions.into_iter().map(|question| OpenQuestion {
+            seconds_left: question.time_left().as_secs(),
+            record: question.record,
+        });
+        questions.collect()
+    }
+
+    fn answer_question(&self, id: &str, decision: Decision) -> Result<&'static str, String> {
+        let effect = self.engine.answer_question(id, decision)?;
+        Ok(effect.as_str())
+    }
+
     fn redact(&self, record: &mut Record) {
         if let Ok(clean) = redacted_json(record).and_then(serde_json::from_value) {
             *record = clean;
@@ -137,7 +151,8 @@ impl PreparedCall for EngineCall {
         let event = &self.decoded.as_ref().ok()?.event;
         // The engine finds it in the cache.
         let config = EffectiveConfig::load_at(&self.host.engine, self.folders.clone(), event);
-        Some(config.time_limit(event))
+        let hold = self.host.engine.approval_hold();
+        Some(config.time_limit(event).saturating_add(hold))
     }
 
     fn failure(&self) -> Option<FailureReply> {
@@ -243,6 +258,10 @@ impl Agent for ServedAgent {
             is_preventable: can_prevent(event),
         };
         form.render(&self.event, response, native)
+    }
+
+    fn has_user(&self, event: &HookEvent) -> bool {
+        !self.must_not_ask && self.agent.has_user(event)
     }
 
     fn answers_unreadable(&self) -> bool {
