@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhook_store::journal::{self, BatchLimit};
 use anyhook_store::{IngestCounts, StoreError};
 use anyhook_util::fs::replace_durably;
+use anyhook_util::time::jittered;
 use serde_json::Value;
 
 use crate::client::{self, ProofError};
@@ -229,13 +230,4 @@ impl JournalShipper {
             source,
         })
     }
-}
-
-/// Between half and all of a delay, so that machines do not retry in step.
-fn jittered(delay: Duration) -> Duration {
-    let mut byte = [0];
-    // Without randomness the delay is merely not spread.
-    let _ = getrandom::fill(&mut byte);
-    let [byte] = byte;
-    delay.mul_f64(0.5 + f64::from(byte) / 510.0)
 }

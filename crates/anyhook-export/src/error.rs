@@ -15,4 +15,20 @@ pub enum ExportError {
     State { path: PathBuf, source: io::Error },
     #[error("another export uses the position in `{path}`; stop it or pass `--cursor <NAME>`")]
     Locked { path: PathBuf },
+    #[error("could not encode a message: {0}")]
+    Encoding(String),
+    /// A retry may succeed.
+    #[error("`{endpoint}` is not available: {reason}")]
+    Unavailable { endpoint: String, reason: String },
+    /// A retry would fail the same way.
+    #[error("`{endpoint}` refused the export: {message}")]
+    Refused { endpoint: String, message: String },
+    #[error("stopped while the receiver was not available")]
+    Stopped,
+}
+
+impl ExportError {
+    pub(crate) fn encoding(error: impl std::fmt::Display) -> Self {
+        Self::Encoding(error.to_string())
+    }
 }

@@ -9,6 +9,7 @@
 mod content;
 mod error;
 pub mod ocsf;
+pub mod otlp;
 mod reader;
 mod recorded_event;
 mod state_file;

@@ -144,6 +144,13 @@ impl<'a> RecordedEvent<'a> {
             .filter(|event: &Self| !event.id.is_empty())
     }
 
+    /// Whether the event is not older than a time in microseconds since 1970. An event
+    /// without a readable time is exported rather than lost.
+    pub fn is_since(&self, since_us: Option<i64>) -> bool {
+        let time = anyhook_store::parse_micros(&self.time);
+        since_us.is_none_or(|since| time.is_none_or(|time| time >= since))
+    }
+
     /// Nanoseconds since 1970 at which the answer was ready.
     pub fn end_nanos(&self) -> Option<u64> {
         let micros = anyhook_store::parse_micros(&self.time)?;

@@ -34,7 +34,11 @@ impl PartsHash {
     }
 
     pub fn finish(self) -> String {
-        hex(&self.0.finalize())
+        hex(&self.finish_bytes())
+    }
+
+    pub fn finish_bytes(self) -> [u8; 32] {
+        self.0.finalize().into()
     }
 }
 

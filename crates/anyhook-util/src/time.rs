@@ -3,6 +3,8 @@
 //! Times are UTC: a time-zone database costs more at start-up (0.88 ms) than
 //! everything else that `run` does.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use uuid::{NoContext, Uuid};
 
@@ -32,6 +34,14 @@ pub fn uuid_v7(time: Timestamp) -> String {
         Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, millis / 1000, nanos))
     };
     id.to_string()
+}
+
+/// Between half and all of a delay, so that machines do not retry in step.
+pub fn jittered(delay: Duration) -> Duration {
+    // The time of a failure is random enough.
+    let nanos = u32::try_from(Timestamp::now().subsec_nanosecond()).unwrap_or_default();
+    let part = f64::from(nanos % 1000) / 1000.0;
+    delay.mul_f64(0.5 + part / 2.0)
 }
 
 /// From the kernel. The `getrandom` crate looks the function up by its name, does

@@ -18,11 +18,14 @@
 //!   folder: context           # cwd, context or both (default)
 //! approvals:
 //!   hold: 45                  # seconds that a call waits for your answer where the agent cannot ask
+//! otlp:                       # read by `anyhook export otlp` and `anyhook serve`
+//!   endpoint: https://otel.example.com
 //! allow_agent_changes: true   # a coding agent may run `trust`, `install` and the like
 //! ```
 
 use anyhook_model::{Format, document};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::config::discover::{self, Dirs};
 use crate::openhook::FolderFields;
@@ -34,6 +37,8 @@ pub struct Settings {
     pub http: Http,
     pub openhook: OpenHookSettings,
     pub approvals: Approvals,
+    /// As the file has it: the dispatcher exports nothing.
+    pub otlp: Value,
     /// A coding agent may change what is installed and trusted.
     pub allow_agent_changes: bool,
 }

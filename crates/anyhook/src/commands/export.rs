@@ -1,8 +1,10 @@
 //! `anyhook export`: the recorded events for other systems.
 
 mod lines;
+pub(crate) mod otlp;
 
 use anyhook_export::ContentLevel;
+use anyhow::bail;
 use clap::Subcommand;
 
 use crate::cli::CommandStatus;
@@ -14,7 +16,7 @@ use crate::render::Terminal;
 /// Reads the journal of this machine. What it exports is redacted like the journal.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  anyhook export jsonl --since 1d > events.jsonl\n  anyhook export ocsf --follow --cursor siem >> /var/log/anyhook.ocsf"
+    after_help = "Examples:\n  anyhook export otlp --endpoint http://localhost:6006\n  anyhook export jsonl --since 1d > events.jsonl\n  anyhook export ocsf --follow --cursor siem >> /var/log/anyhook.ocsf"
 )]
 pub(crate) struct ExportArgs {
     #[command(subcommand)]
@@ -23,6 +25,7 @@ pub(crate) struct ExportArgs {
 
 #[derive(Subcommand)]
 enum ExportCommand {
+    Otlp(otlp::OtlpArgs),
     Jsonl(lines::JsonlArgs),
     Ocsf(lines::OcsfArgs),
 }
@@ -43,6 +46,7 @@ struct SourceArgs {
 
 pub(crate) fn run(args: &ExportArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     match &args.command {
+        ExportCommand::Otlp(args) => otlp::run(args, terminal),
         ExportCommand::Jsonl(args) => lines::export_jsonl(args, terminal),
         ExportCommand::Ocsf(args) => lines::export_ocsf(args, terminal),
     }
@@ -50,4 +54,15 @@ pub(crate) fn run(args: &ExportArgs, terminal: &Terminal) -> anyhow::Result<Comm
 
 fn parse_content(word: &str) -> Result<ContentLevel, String> {
     word.parse()
+}
+
+const MAX_CURSOR_NAME_LENGTH: usize = 64;
+
+/// A cursor's name is part of a file name.
+fn check_cursor_name(name: &str) -> anyhow::Result<()> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    if name.is_empty() || name.len() > MAX_CURSOR_NAME_LENGTH || !name.chars().all(is_plain) {
+        bail!("`{name}` is not a name for a cursor: use letters, digits, `-` and `_`");
+    }
+    Ok(())
 }

@@ -5,5 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod failures;
 mod lines;
+mod otlp;
+mod receiver;
 mod sessions;

@@ -101,6 +101,11 @@ pub(crate) fn record_sessions() -> Scratch {
             let mut payload = capture.payload.clone();
             payload["session_id"] = session_id(agent).into();
             payload["cwd"] = json!(scratch.project());
+            if payload.get("tool_use_id").is_some() {
+                // Recorded in different sessions, in which the same id is another call.
+                let tool = payload["tool_name"].as_str().unwrap();
+                payload["tool_use_id"] = format!("call-{tool}").into();
+            }
             record(&scratch, agent, &payload);
         }
     }

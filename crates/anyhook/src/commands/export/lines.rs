@@ -7,7 +7,6 @@ use anyhook_export::{
     ContentLevel, JournalCursor, JournalReader, RecordedEvent, StateFile, ocsf::ocsf_event,
 };
 use anyhook_run::Engine;
-use anyhow::bail;
 
 use super::{SourceArgs, parse_content};
 use crate::cli::CommandStatus;
@@ -15,7 +14,6 @@ use crate::commands::ship::host_name;
 use crate::render::{Terminal, counted};
 
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_millis(500);
-const MAX_CURSOR_NAME_LENGTH: usize = 64;
 
 /// Print the recorded events, one JSON object per line
 ///
@@ -79,7 +77,7 @@ fn export_lines(
                     unreadable += 1;
                     continue;
                 };
-                if !is_wanted(&event, args.since) {
+                if !event.is_since(args.since) {
                     continue;
                 }
                 if let Some(text) = render(line, &event)
@@ -112,17 +110,8 @@ fn export_lines(
     Ok(CommandStatus::Success)
 }
 
-/// An event without a readable time is exported rather than lost.
-pub(super) fn is_wanted(event: &RecordedEvent<'_>, since_us: Option<i64>) -> bool {
-    let time = anyhook_store::parse_micros(&event.time);
-    since_us.is_none_or(|since| time.is_none_or(|time| time >= since))
-}
-
 fn open_cursor(engine: &Engine, name: &str) -> anyhow::Result<StateFile> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    if name.is_empty() || name.len() > MAX_CURSOR_NAME_LENGTH || !name.chars().all(is_plain) {
-        bail!("`{name}` is not a name for a cursor: use letters, digits, `-` and `_`");
-    }
+    super::check_cursor_name(name)?;
     let file = format!("lines-{name}.json");
     Ok(StateFile::open(
         engine.dirs.state.join("export").join(file),
