@@ -8,6 +8,7 @@ pub(crate) fn check(data: &[u8]) {
     let vocabulary = Vocabulary {
         agents: &["some-agent"],
         native_events: &["SomeEvent"],
+        names: None,
     };
     for format in [Format::Json, Format::Jsonc, Format::Yaml] {
         let (manifest, findings) = parse::manifest(&text, format, &vocabulary);

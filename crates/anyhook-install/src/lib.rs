@@ -14,6 +14,7 @@ pub mod doctor;
 mod error;
 mod folders;
 mod hook_entries;
+pub mod hook_scripts;
 pub mod import;
 pub mod init;
 mod installation;

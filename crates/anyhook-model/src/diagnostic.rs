@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::word_enum::word_enum;
 
@@ -54,6 +55,9 @@ pub struct Diagnostic {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// What to write at `span` instead, where that is certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Box<Value>>,
     pub span: Span,
     /// Where in the structure, like `hooks[2].handler.timeout`; empty for the whole.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -72,6 +76,7 @@ impl Diagnostic {
             severity,
             message: message.into(),
             help: None,
+            replacement: None,
             span,
             path: String::new(),
         }
@@ -92,6 +97,13 @@ impl Diagnostic {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// The value that is certainly meant.
+    #[must_use]
+    pub fn replacement(mut self, value: impl Into<Value>) -> Self {
+        self.replacement = Some(Box::new(value.into()));
         self
     }
 

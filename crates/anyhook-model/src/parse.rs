@@ -18,12 +18,22 @@ use checker::Checker;
 use path::Path;
 
 /// Names that the model does not know; the caller supplies them.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Vocabulary<'a> {
     /// Agents' slugs and their aliases. Empty: slugs are not checked.
     pub agents: &'a [&'a str],
     /// Agents' own event names that have no canonical one.
     pub native_events: &'a [&'a str],
+    /// What an agent's own name of an event or a tool is called here.
+    pub names: Option<&'a dyn NativeNames>,
+}
+
+/// Agents' own names in canonical terms.
+pub trait NativeNames {
+    /// The event that this is an agent's own name of, and the agent.
+    fn event(&self, name: &str) -> Option<(String, String)>;
+    /// The tools that this is an agent's own name or list of, and the agent.
+    fn tools(&self, name: &str) -> Option<(Vec<String>, String)>;
 }
 
 /// Parses and checks a manifest.

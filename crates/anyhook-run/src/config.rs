@@ -14,6 +14,7 @@ mod owner;
 pub mod policy;
 pub(crate) mod redirects;
 pub mod settings;
+pub mod started_programs;
 pub mod trust;
 mod worktree;
 

@@ -70,8 +70,13 @@ impl SimulatedCall {
         let rendered = adapter.render(&event, &outcome.response, RenderOptions::default());
         let mut lost = outcome.lost;
         lost.extend(rendered.lost);
+        let has_failed = outcome.runs.iter().any(HookRun::has_failed);
+        let is_decided = outcome.response.decision.is_some();
         let effect = if rendered.effect.is_empty() {
             "allowed (no hook objected)".to_owned()
+        } else if has_failed && !is_decided && is_preventable(&event.event) {
+            // That a message appears is not what matters of a guard that failed.
+            format!("the tool runs; {}", rendered.effect.join("; "))
         } else {
             rendered.effect.join("; ")
         };

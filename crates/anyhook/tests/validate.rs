@@ -145,8 +145,7 @@ fn json_has_the_places() {
 fn without_a_file_all_scopes_are_found() {
     let scratch = tempfile::tempdir().unwrap();
     let base = fs::canonicalize(scratch.path()).unwrap();
-    let manifest =
-        "spec: hooks/1.0\nhooks: [{event: agent_stop, handler: {type: command, command: ./x}}]\n";
+    let manifest = "spec: hooks/1.0\nhooks: [{event: agent_stop, handler: {type: command, command: 'true'}}]\n";
     for (path, content) in [
         ("managed/hooks.yaml", manifest),
         ("managed/policy.yaml", "fail_closed: true\n"),

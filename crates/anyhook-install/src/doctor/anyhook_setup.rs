@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use anyhook_agents::spec::ConfigShape;
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, HookEvent, Manifest, Scope};
-use anyhook_run::config::discover::{self, ConfigSource};
-use anyhook_run::config::manifest::{self, HandlerCommand};
+use anyhook_run::config::discover::{self, ConfigSource, ignored_manifests};
+use anyhook_run::config::manifest;
 use anyhook_run::config::trust::{self, ProjectManifest, TrustStore};
 use anyhook_run::record::journal::{CURRENT_FILE_NAME, Journal};
 use anyhook_util::env;
 
-use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, Severity, command_lines};
-use crate::command;
+use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, Severity};
+
 use crate::detect::program_version;
+use crate::hook_scripts::{ManifestPlace, ScriptProblem, check_hook_scripts};
 use crate::kept_program::{KeptProgram, has_same_content};
 use crate::machine::{Machine, real_path};
 use crate::needs::{EventSelection, ManifestNeeds};
@@ -79,6 +80,7 @@ fn check_manifest(machine: &Machine, source: &ConfigSource, findings: &mut Vec<D
     let vocabulary = Vocabulary {
         agents: &agents,
         native_events: &native,
+        names: None,
     };
     let (manifest, diagnostics) =
         parse::manifest(&source.text, format_of(source, Format::Yaml), &vocabulary);
@@ -88,25 +90,45 @@ fn check_manifest(machine: &Machine, source: &ConfigSource, findings: &mut Vec<D
         return;
     };
     findings.extend(check_trust(machine, source, &manifest));
+    for other in ignored_manifests(&source.path) {
+        let what = format!(
+            "`{}` is ignored: a folder has one manifest, and `{}` is used",
+            other.display(),
+            source.path.display()
+        );
+        findings.push(
+            DoctorFinding::error("manifest-ignored", what)
+                .in_file(&other)
+                .why("none of its hooks run")
+                .remedy("move its hooks to the other file and delete it"),
+        );
+    }
+    let place = ManifestPlace {
+        scope: source.scope,
+        root: &source.root,
+        folder: source.folder(),
+    };
     for (position, hook) in manifest.hooks.iter().enumerate() {
-        let words = match manifest::command(&hook.handler) {
-            Some(HandlerCommand::Line(line)) => command::words(line, !cfg!(windows)),
-            Some(HandlerCommand::Program(program, _)) => vec![program.to_owned()],
-            None => continue,
-        };
-        let program = words
-            .first()
-            .filter(|word| word.contains('/') && !word.contains('$'));
-        let Some(program) = program else { continue };
-        let candidates = [source.root.join(program), source.folder().join(program)];
-        if let Some(mut finding) = command_lines::script_problem(machine, &candidates) {
-            finding.what = format!("hook {}: {}", trust::label(hook, position), finding.what);
-            findings.push(
-                finding
-                    .in_file(&source.path)
-                    .why("the hook cannot start; agents get a warning only"),
-            );
+        for problem in check_hook_scripts(machine, hook, place) {
+            let label = trust::label(hook, position);
+            findings.push(script_finding(problem, &label).in_file(&source.path));
         }
+    }
+}
+
+/// A problem with the files of a hook.
+fn script_finding(problem: ScriptProblem, label: &str) -> DoctorFinding {
+    let what = format!("hook {label}: {}", problem.message);
+    let finding = match problem.severity {
+        anyhook_model::Severity::Error => DoctorFinding::error(problem.code, what),
+        _ => DoctorFinding::warning(problem.code, what),
+    };
+    let finding = finding
+        .why("the hook does not do what it is for; agents get a warning at most")
+        .remedy(problem.help);
+    match problem.not_executable {
+        Some(path) => finding.fixed_by(Fix::MakeExecutable(path)),
+        None => finding,
     }
 }
 

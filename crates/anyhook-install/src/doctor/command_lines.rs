@@ -234,12 +234,3 @@ fn missing_interpreter(machine: &Machine, path: &Path) -> Option<DoctorFinding> 
     let finding = DoctorFinding::error("interpreter-missing", what);
     Some(finding.why(CANNOT_START).remedy(remedy))
 }
-
-/// Problems of a file that a manifest's hook runs directly.
-pub(super) fn script_problem(machine: &Machine, candidates: &[PathBuf]) -> Option<DoctorFinding> {
-    match candidates.iter().find(|path| path.exists()) {
-        None => candidates.first().map(|path| missing(path)),
-        Some(path) if !is_executable_file(path) => Some(not_executable(path)),
-        Some(path) => missing_interpreter(machine, path),
-    }
-}

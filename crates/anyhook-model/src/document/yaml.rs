@@ -54,6 +54,8 @@ enum OpenContainer {
     },
 }
 
+const NO_TABS: &str = "indent YAML with spaces, not tabs";
+
 struct TreeBuilder<'a> {
     text: &'a str,
     offsets: Offsets,
@@ -94,12 +96,21 @@ impl TreeBuilder<'_> {
             .get(..at)
             .and_then(|before| before.rfind('\n'))
             .map_or(0, |newline| newline + 1);
-        let indentation = self
-            .text
-            .get(line_start..)
-            .and_then(|line| line.split(|letter: char| !letter.is_whitespace()).next());
-        if indentation.is_some_and(|blank| blank.contains('\t')) {
-            finding = finding.help("indent YAML with spaces, not tabs");
+        let rest = self.text.get(line_start..).unwrap_or_default();
+        let tab_in = |line: &str| {
+            let blank = line.split(|letter: char| !letter.is_whitespace()).next();
+            blank.and_then(|blank| blank.find('\t'))
+        };
+        // The parser may notice a tab only at the value before it.
+        let mut next_line = rest.split_inclusive('\n').nth(1);
+        next_line = next_line.filter(|_| info.contains("tab"));
+        let own_line = rest.lines().next().and_then(tab_in);
+        if own_line.is_some() {
+            finding = finding.help(NO_TABS);
+        } else if let Some(tab) = next_line.and_then(tab_in) {
+            let first = rest.split_inclusive('\n').next().map_or(0, str::len);
+            finding.span = Span::at(line_start + first + tab);
+            finding = finding.help(NO_TABS);
         }
         self.findings.push(finding);
     }

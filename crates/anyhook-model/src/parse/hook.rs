@@ -200,14 +200,24 @@ impl Checker<'_> {
         if registry::event(&name).is_none()
             && !self.vocabulary.native_events.contains(&name.as_str())
         {
+            let finding = Diagnostic::warning(
+                "unknown-event",
+                node.span,
+                format!("unknown event `{name}`"),
+            );
+            let native = self.vocabulary.names.and_then(|names| names.event(&name));
             let near = registry::event_by_unified(&name)
                 .map(|event| event.name)
                 .or_else(|| nearest(&name, EVENTS.iter().map(|event| event.name)));
-            let finding = Diagnostic::warning("unknown-event", node.span, format!("unknown event `{name}`"))
-                .help(suggestion(
-                    near,
-                    "it only fires in an agent that has an event with exactly this name; `anyhook events` lists the canonical ones",
-                ));
+            let finding = match (native, near) {
+                (Some((event, agent)), _) => finding
+                    .help(format!(
+                        "that is {agent}'s name, and the hook runs only in agents that have it; write `{event}`"
+                    ))
+                    .replacement(event),
+                (None, Some(near)) => finding.help(suggestion(Some(near), "")).replacement(near),
+                (None, None) => finding.help("it only fires in an agent that has an event with exactly this name; `anyhook events` lists the canonical ones"),
+            };
             self.push(finding, path);
         }
         Some(registry::event_name(&name).to_owned())

@@ -1,6 +1,6 @@
 //! Checks of a matcher.
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::checker::{Checker, suggestion};
 use super::path::Path;
@@ -48,11 +48,31 @@ impl Checker<'_> {
         if registry::tool(name).is_some() || self.matches_subject {
             return;
         }
+        let message = format!("unknown tool `{name}`");
+        let native = self.vocabulary.names.and_then(|names| names.tools(name));
+        if let Some((mut tools, agent)) = native {
+            let written = match tools.as_slice() {
+                [tool] => format!("`{tool}`"),
+                several => format!("`[{}]`", several.join(", ")),
+            };
+            let value = match tools.as_mut_slice() {
+                [tool] => Value::from(std::mem::take(tool)),
+                _ => Value::from(tools),
+            };
+            let finding = Diagnostic::warning("unknown-tool", span, message)
+                .help(format!(
+                    "that is {agent}'s name, and it matches only there; write {written}"
+                ))
+                .replacement(value);
+            self.push(finding, path);
+            return;
+        }
         let plain = name.chars().all(|letter| {
             letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/' | '@')
         });
+        let mut near = None;
         let help = if plain {
-            let near = nearest(name, TOOLS.iter().map(|tool| tool.name));
+            near = nearest(name, TOOLS.iter().map(|tool| tool.name));
             suggestion(
                 near,
                 "it only matches a tool with exactly this name; `anyhook tools` lists the canonical ones",
@@ -62,8 +82,8 @@ impl Checker<'_> {
         } else {
             "a name matches literally: write a list of names, or `{pattern: …}` for a regular expression".to_owned()
         };
-        let finding =
-            Diagnostic::warning("unknown-tool", span, format!("unknown tool `{name}`")).help(help);
+        let mut finding = Diagnostic::warning("unknown-tool", span, message).help(help);
+        finding.replacement = near.map(|near| Box::new(Value::from(near)));
         self.push(finding, path);
     }
 

@@ -419,6 +419,17 @@ pub fn manifest_in(folder: &Path) -> Option<PathBuf> {
     listed_paths(folder, &listing, &MANIFEST_NAMES).next()
 }
 
+/// The other manifests beside one, which are never read: a folder has one manifest.
+pub fn ignored_manifests(manifest: &Path) -> Vec<PathBuf> {
+    let folder = manifest.parent().unwrap_or(manifest);
+    let used = manifest_in(folder);
+    let listing = list_folder(folder).unwrap_or_default();
+    let others = listed_paths(folder, &listing, &MANIFEST_NAMES);
+    others
+        .filter(|path| path.file_name() != used.as_ref().and_then(|used| used.file_name()))
+        .collect()
+}
+
 /// The path of the policy in a folder.
 pub(super) fn policy_in(folder: &Path) -> Option<PathBuf> {
     let listing = list_folder(folder).unwrap_or_default();

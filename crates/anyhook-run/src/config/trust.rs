@@ -37,7 +37,7 @@ pub(crate) use checked_files::CheckedFiles;
 use index::{IndexedConsent, TreeConsents};
 pub(crate) use listing::command_files;
 pub use listing::{HookToApprove, ProjectManifest, label};
-pub(super) use listing::{hook_files, required_hooks};
+pub(super) use listing::{hook_files, required_hooks, variables as hook_variables};
 pub use location::by_location;
 pub(super) use location::by_script_location;
 

@@ -18,7 +18,7 @@ mod unix;
 mod watchdog;
 #[cfg(windows)]
 mod windows;
-mod words;
+pub(crate) mod words;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};

@@ -50,17 +50,26 @@ enum AgentsCommand {
 /// An agent by slug or alias; the error suggests a similar name.
 pub(crate) fn find(name: &str) -> anyhow::Result<&'static Adapter> {
     anyhook_agents::get(name).ok_or_else(|| {
-        let slugs: Vec<&str> = anyhook_agents::slugs().collect();
-        let hint = match suggest::nearest(name, slugs.iter().copied()) {
-            Some(near) => format!("; did you mean `{near}`?"),
-            None => ".".to_owned(),
+        let slugs: Vec<&str> = clients().map(|adapter| &*adapter.spec.id).collect();
+        let starts_alike = || {
+            let mut longer = slugs.iter().filter(|slug| slug.starts_with(name));
+            longer
+                .next()
+                .filter(|_| name.len() >= MIN_PREFIX_CHARS)
+                .copied()
         };
-        anyhow!(
-            "unknown agent `{name}`{hint} Known agents: {}",
-            slugs.join(", ")
-        )
+        match suggest::nearest(name, anyhook_agents::names()).or_else(starts_alike) {
+            Some(near) => anyhow!("unknown agent `{name}`; did you mean `{near}`?"),
+            None => anyhow!(
+                "unknown agent `{name}`; the agents are {}",
+                slugs.join(", ")
+            ),
+        }
     })
 }
+
+/// A shorter name is not taken for the beginning of an agent's.
+const MIN_PREFIX_CHARS: usize = 3;
 
 /// The named agents, each once; hook formats that are not agents are refused.
 pub(crate) fn find_clients(names: &[String]) -> anyhow::Result<Vec<&'static Adapter>> {

@@ -1,6 +1,9 @@
 //! `anyhook test`: runs the hooks on a sample or given event, and shows what each
 //! agent would get and do.
 
+mod hints;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
@@ -9,12 +12,10 @@ use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_install::DetectedAgent;
 use anyhook_model::event::field;
-use anyhook_model::hook::TimeoutAction;
-use anyhook_model::{Hook, HookEvent, HookRun, RunOutcome, registry, suggest};
+use anyhook_model::{HookEvent, HookRun, registry, suggest};
 use anyhook_run::Engine;
 use anyhook_run::config::discover::{LoadProblem, PROJECT_FOLDER};
 use anyhook_run::config::in_force::{HookInForce, HookState};
-use anyhook_run::config::manifest;
 use anyhook_util::shell::{self, Syntax};
 use anyhook_util::time::rfc3339;
 use anyhow::{Context, anyhow, bail};
@@ -104,7 +105,12 @@ fn selected_agents(args: &TestArgs) -> anyhow::Result<Vec<&'static Adapter>> {
     }
     if !args.agent.is_empty() {
         let names = args.agent.iter();
-        return names.map(|name| agents::find(name)).collect();
+        let mut found = names
+            .map(|name| agents::find(name))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let mut seen = HashSet::new();
+        found.retain(|adapter| seen.insert(&*adapter.spec.id));
+        return Ok(found);
     }
     let machine = install::world()?;
     let is_here =
@@ -262,13 +268,16 @@ fn event_from_args(
     let known = registry::event(name);
     let is_native = |adapter: &&Adapter| adapter.event_by_native(name).is_some();
     if known.is_none() && !adapters.iter().any(is_native) {
-        let names = registry::EVENTS.iter().map(|event| event.name);
+        let canonical = registry::EVENTS.iter().map(|event| event.name);
+        let events = adapters.iter().flat_map(|adapter| &adapter.spec.events);
+        let names = canonical.chain(events.map(|event| &*event.native));
         let hint = match suggest::nearest(name, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`anyhook events` lists all events".to_owned(),
         };
         bail!("unknown event `{name}`; {hint}");
     }
+    check_tool(&args.tool, adapters)?;
     let mut event = HookEvent {
         event: name.to_owned(),
         source: "canonical".to_owned(),
@@ -306,6 +315,19 @@ fn event_from_args(
         data.extend(input.unwrap_or_default());
     }
     Ok(event)
+}
+
+/// Refuses a tool whose name is probably a typing error. Any other name may be that of
+/// an MCP tool.
+fn check_tool(tool: &str, adapters: &[&'static Adapter]) -> anyhow::Result<()> {
+    let is_native = |adapter: &&Adapter| adapter.tool_by_native(tool, None).is_some();
+    if registry::tool(tool).is_some() || adapters.iter().any(is_native) {
+        return Ok(());
+    }
+    match suggest::nearest(tool, registry::TOOLS.iter().map(|tool| tool.name)) {
+        Some(near) => bail!("unknown tool `{tool}`; did you mean `{near}`?"),
+        None => Ok(()),
+    }
 }
 
 /// Input for a harmless call of a tool.
@@ -355,7 +377,7 @@ fn print_call(call: &SimulatedCall, hooks: &[HookInForce], terminal: &Terminal) 
         let hook = hooks
             .iter()
             .find(|one| one.label == run.hook && one.manifest.to_string_lossy() == run.manifest);
-        if let Some(hint) = hint(run, hook.map(|one| &one.hook)) {
+        for hint in hints::hints(run, hook) {
             row("help", &hint);
         }
     }
@@ -379,44 +401,6 @@ fn print_call(call: &SimulatedCall, hooks: &[HookInForce], terminal: &Terminal) 
         row("warning", warning);
     }
     terminal.line("");
-}
-
-/// What to do about a hook that failed.
-fn hint(run: &HookRun, hook: Option<&Hook>) -> Option<String> {
-    let blocking = hook.is_some_and(|hook| hook.blocking);
-    let message = run.message.as_deref().unwrap_or_default();
-    match (run.outcome, run.exit) {
-        (RunOutcome::Warn, Some(2)) => Some(
-            "exit code 2 denies only if the hook has `blocking: true`; the call was allowed"
-                .to_owned(),
-        ),
-        (RunOutcome::Warn, Some(code)) if blocking => Some(format!(
-            "only exit code 2 denies; {code} is a failure, and the call was allowed. `on_failure: block` denies on failures as well"
-        )),
-        (RunOutcome::Warn, Some(127)) => {
-            Some("exit code 127: the shell did not find a program; stderr names it".to_owned())
-        }
-        (RunOutcome::Timeout, _) => {
-            let timeout = hook.map(|hook| manifest::timeout(&hook.handler).as_secs_f64());
-            let timeout = timeout.unwrap_or_default();
-            let blocks =
-                hook.and_then(|hook| hook.handler.timeout_action) == Some(TimeoutAction::Block);
-            let then = if blocks {
-                "the call was denied (`timeout_action: block`)"
-            } else {
-                "the call was allowed; `timeout_action: block` would deny it"
-            };
-            Some(format!(
-                "it was stopped after {timeout} s (`timeout`); {then}"
-            ))
-        }
-        (RunOutcome::Error, Some(0)) if message.contains("not JSON") => Some(
-            "stdout is for the answer alone: print debug text to stderr, or nothing at all"
-                .to_owned(),
-        ),
-        (RunOutcome::Refused, _) => Some("`anyhook list` shows which hooks may run".to_owned()),
-        _ => None,
-    }
 }
 
 fn print_summary(calls: &[SimulatedCall], terminal: &Terminal) {

@@ -9,13 +9,14 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use anyhook_install::native_hooks;
+use anyhook_install::hook_scripts::{ManifestPlace, ScriptProblem, check_hook_scripts};
+use anyhook_install::{Machine, native_hooks};
 use anyhook_model::capability::InferredCapability;
 use anyhook_model::hook::SPEC;
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Handler, Hook, Manifest, Matcher, Scope, infer_capabilities};
 use anyhook_run::config::discover::{
-    ConfigSource, Dirs, MANIFEST_NAMES, PROJECT_FOLDER, canonical_path, discover,
+    ConfigSource, Dirs, MANIFEST_NAMES, PROJECT_FOLDER, canonical_path, discover, ignored_manifests,
 };
 use anyhook_run::config::trust::{Consent, Distrust, ProjectManifest, TrustStore, TrustedFile};
 use anyhook_util::hash::sha256;
@@ -27,7 +28,7 @@ use serde_json::{Map, Value, json};
 
 use super::install;
 use crate::cli::CommandStatus;
-use crate::render::{Terminal, counted, visible};
+use crate::render::{Terminal, colour, counted, visible};
 
 /// Leading characters of a hash in the listing.
 const SHOWN_HASH_CHARS: usize = 16;
@@ -87,6 +88,9 @@ struct TrustCandidate {
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
     hooks: Vec<ListedHook>,
+    /// Other manifests in the same folder, which are never read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<PathBuf>,
     /// The project's policy, which restricts the hooks.
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<HashedFile>,
@@ -123,6 +127,9 @@ struct ListedHook {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uncovered: Vec<String>,
     capabilities: Vec<InferredCapability>,
+    /// Why it cannot run, or does not do what its author expects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<ScriptProblem>,
 }
 
 #[derive(Serialize)]
@@ -471,6 +478,12 @@ impl TrustCandidate {
             Err(why) => (None, Some(why)),
         };
         let commands = project.listing().into_iter().zip(&manifest.hooks);
+        let machine = Machine::from_env(root.clone());
+        let place = ManifestPlace {
+            scope: Scope::Project,
+            root: &root,
+            folder: path.parent().unwrap_or(&root),
+        };
         let hooks = commands
             .map(|(command, hook)| {
                 let contents: Vec<Option<Vec<u8>>> = command
@@ -500,6 +513,7 @@ impl TrustCandidate {
                         .collect(),
                     uncovered: command.uncovered,
                     capabilities: infer_capabilities(hook, Some(&script)),
+                    problems: check_hook_scripts(&machine, hook, place),
                 }
             })
             .collect();
@@ -509,6 +523,7 @@ impl TrustCandidate {
             trusted_by: consent.and_then(|consent| consent.given_to),
             why_not: distrust.as_ref().map(ToString::to_string),
             hooks,
+            ignored: ignored_manifests(&path),
             policy: project.policy().map(|path| HashedFile {
                 sha256: fs::read(&path).ok().map(|bytes| sha256(&bytes)),
                 path,
@@ -529,6 +544,13 @@ impl TrustCandidate {
         ));
         for hook in &self.hooks {
             self.print_hook(hook, terminal);
+        }
+        for other in &self.ignored {
+            let other = visible(&other.to_string_lossy());
+            let label = terminal.paint(colour::BOLD_RED, "PROBLEM");
+            terminal.line(&format!(
+                "  {label} {other} is ignored: a folder has one manifest, and the file above is used\n"
+            ));
         }
         if let Some(policy) = &self.policy {
             let file = visible(&self.shown(policy));
@@ -600,7 +622,19 @@ impl TrustCandidate {
         }
         for what in &hook.uncovered {
             let warning = format!("trust cannot cover {what}: this can change unnoticed");
-            row("WARNING", &warning);
+            terminal.line(&format!(
+                "      {} {}",
+                terminal.paint(colour::YELLOW, "WARNING"),
+                visible(&warning)
+            ));
+        }
+        for problem in &hook.problems {
+            terminal.line(&format!(
+                "      {} {}; {}",
+                terminal.paint(colour::BOLD_RED, "PROBLEM"),
+                visible(&problem.message),
+                visible(&problem.help)
+            ));
         }
         for needed in &hook.capabilities {
             let guess = if needed.certain { "" } else { ", a guess" };

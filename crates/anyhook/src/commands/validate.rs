@@ -1,27 +1,40 @@
-//! `anyhook validate`: manifests, policies, guard rules and `.openhook.json`.
+//! `anyhook validate`: manifests, policies, guard rules and `.openhook.json`, and the
+//! scripts that they name.
 
+mod fix;
 mod guards;
+mod native_names;
+mod scripts;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use anyhook_install::Machine;
 use anyhook_model::document::{self, MAX_BYTES, Node, Value};
 use anyhook_model::{Diagnostic, Format, Scope, Severity, SourceText, Span, Vocabulary, parse};
 use anyhook_run::config::discover::{Dirs, discover};
+use anyhook_util::shell;
 use anyhow::{Context, bail};
 use openhook::discovery::FILE_NAME as OPENHOOK;
 use serde::Serialize;
 use serde_json::json;
 
+use self::native_names::AgentNames;
+use super::install;
 use crate::cli::CommandStatus;
 use crate::render::{Terminal, counted};
 
-/// Check manifests, policies, guard rules and .openhook.json
+/// The name for stdin.
+const STDIN: &str = "-";
+
+/// Check manifests, policies, guard rules, .openhook.json and the scripts they name
 ///
-/// Without a file, checks the managed, the user's and the project's files.
+/// Without a file, checks the managed, the user's and the project's files. Looks at
+/// the scripts of the hooks too: missing, not executable, with Windows line endings,
+/// without their interpreter. Nothing is run.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  anyhook validate\n  anyhook validate hooks.yaml policy.json\n  anyhook validate - < hooks.json"
+    after_help = "Examples:\n  anyhook validate\n  anyhook validate hooks.yaml policy.json\n  anyhook validate --fix\n  anyhook validate - < hooks.json"
 )]
 pub(crate) struct ValidateArgs {
     /// Files to check; `-` reads stdin
@@ -29,6 +42,10 @@ pub(crate) struct ValidateArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write the names that are certainly meant, such as `before_tool_execute` for
+    /// an agent's `PreToolUse`
+    #[arg(long)]
+    fix: bool,
     /// Exit with 1 on warnings as well
     #[arg(long)]
     strict: bool,
@@ -79,6 +96,20 @@ struct LocatedDiagnostic {
     diagnostic: Diagnostic,
 }
 
+impl LocatedDiagnostic {
+    fn new(diagnostic: Diagnostic, source: &SourceText<'_>) -> Self {
+        let start = source.position(diagnostic.span.start);
+        let end = source.position(diagnostic.span.end);
+        Self {
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            diagnostic,
+        }
+    }
+}
+
 pub(crate) fn run(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let dirs = Dirs::from_env();
     let inputs = if args.files.is_empty() {
@@ -88,15 +119,23 @@ pub(crate) fn run(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<Co
         files.map(|path| InputFile::load(path, &dirs)).collect()
     };
     let agents: Vec<&str> = anyhook_agents::names().collect();
-    let vocabulary = Vocabulary {
-        agents: &agents,
-        native_events: &[],
+    let names = AgentNames::new();
+    let validator = Validator {
+        vocabulary: Vocabulary {
+            agents: &agents,
+            native_events: &[],
+            names: Some(&names),
+        },
+        machine: install::world()?,
+        is_coloured: terminal.is_stdout_coloured && !args.json,
     };
-    let is_coloured = terminal.is_stdout_coloured && !args.json;
-    let files: Vec<ValidatedFile> = inputs
-        .into_iter()
-        .map(|input| validate(input, &vocabulary, is_coloured))
-        .collect();
+    let mut files = Vec::with_capacity(inputs.len());
+    for mut input in inputs {
+        if args.fix {
+            validator.fix(&mut input, terminal)?;
+        }
+        files.push(validator.validate(input));
+    }
 
     let count = |severity: Severity| {
         let all = files.iter().flat_map(|file| &file.diagnostics);
@@ -171,7 +210,7 @@ fn discover_inputs(dirs: &Dirs) -> anyhow::Result<Vec<InputFile>> {
 impl InputFile {
     /// Reads a file; `-` is stdin.
     fn load(path: &Path, dirs: &Dirs) -> Self {
-        let bytes = if path == Path::new("-") {
+        let bytes = if path == Path::new(STDIN) {
             read_limited(io::stdin().lock())
         } else {
             anyhook_util::fs::open_named(path).and_then(read_limited)
@@ -217,57 +256,124 @@ fn read_limited(stream: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn validate(input: InputFile, vocabulary: &Vocabulary<'_>, is_coloured: bool) -> ValidatedFile {
-    let text = input.text.as_deref().unwrap_or_default();
-    let format = Format::from_path(&input.path).unwrap_or_else(|| Format::detect(text));
-    let (hooks, findings) = match (&input.text, input.kind) {
-        (Err(why), _) => {
-            let message = format!("the file {why}");
-            let unreadable = Diagnostic::error("unreadable", Span::at(0), message);
-            (None, vec![unreadable])
+/// What the checks of a file need to know.
+struct Validator<'a> {
+    vocabulary: Vocabulary<'a>,
+    machine: Machine,
+    is_coloured: bool,
+}
+
+impl Validator<'_> {
+    fn validate(&self, input: InputFile) -> ValidatedFile {
+        let (hooks, findings) = self.findings(&input);
+        let text = input.text.as_deref().unwrap_or_default();
+        let source = SourceText::new(&input.path, text);
+        let rendered = findings
+            .iter()
+            .map(|finding| source.render(finding, self.is_coloured) + "\n")
+            .collect();
+        let ok = !findings.iter().any(Diagnostic::is_error);
+        let diagnostics = findings
+            .into_iter()
+            .map(|diagnostic| LocatedDiagnostic::new(diagnostic, &source))
+            .collect();
+        ValidatedFile {
+            input,
+            ok,
+            hooks,
+            diagnostics,
+            rendered,
         }
-        (_, FileKind::Manifest) => {
-            let (manifest, mut findings) = parse::manifest(text, format, vocabulary);
-            if let (Some(manifest), (Some(tree), _)) = (&manifest, document::parse(text, format)) {
-                findings.extend(guards::check(&tree, manifest, &input.path, input.scope));
-            }
-            (manifest.map(|manifest| manifest.hooks.len()), findings)
-        }
-        (_, FileKind::Policy) => {
-            // A file outside the known folders may become the managed policy.
-            let scope = input.scope.unwrap_or(Scope::Managed);
-            (None, parse::policy(text, format, scope, vocabulary).1)
-        }
-        (_, FileKind::Rules) => (None, anyhook_guard::check_rules(text).1),
-        (_, FileKind::Openhook) => validate_openhook(text),
-    };
-    let source = SourceText::new(&input.path, text);
-    let rendered = findings
-        .iter()
-        .map(|finding| source.render(finding, is_coloured) + "\n")
-        .collect();
-    let ok = !findings.iter().any(Diagnostic::is_error);
-    let diagnostics = findings
-        .into_iter()
-        .map(|diagnostic| {
-            let start = source.position(diagnostic.span.start);
-            let end = source.position(diagnostic.span.end);
-            LocatedDiagnostic {
-                line: start.line,
-                column: start.column,
-                end_line: end.line,
-                end_column: end.column,
-                diagnostic,
-            }
-        })
-        .collect();
-    ValidatedFile {
-        input,
-        ok,
-        hooks,
-        diagnostics,
-        rendered,
     }
+
+    /// The number of hooks, and everything that is wrong.
+    fn findings(&self, input: &InputFile) -> (Option<usize>, Vec<Diagnostic>) {
+        let text = match &input.text {
+            Ok(text) => text.as_str(),
+            Err(why) => {
+                let message = format!("the file {why}");
+                let unreadable = Diagnostic::error("unreadable", Span::at(0), message);
+                return (None, vec![unreadable]);
+            }
+        };
+        let format = Format::from_path(&input.path).unwrap_or_else(|| Format::detect(text));
+        match input.kind {
+            FileKind::Manifest => self.manifest_findings(input, text, format),
+            FileKind::Policy => {
+                // A file outside the known folders may become the managed policy.
+                let scope = input.scope.unwrap_or(Scope::Managed);
+                (None, parse::policy(text, format, scope, &self.vocabulary).1)
+            }
+            FileKind::Rules => (None, anyhook_guard::check_rules(text).1),
+            FileKind::Openhook => validate_openhook(text),
+        }
+    }
+
+    fn manifest_findings(
+        &self,
+        input: &InputFile,
+        text: &str,
+        format: Format,
+    ) -> (Option<usize>, Vec<Diagnostic>) {
+        let (tree, _) = document::parse(text, format);
+        if let Some(finding) = tree
+            .as_ref()
+            .and_then(|tree| agent_config(&input.path, tree))
+        {
+            return (None, vec![finding]);
+        }
+        let (manifest, mut findings) = parse::manifest(text, format, &self.vocabulary);
+        if let (Some(manifest), Some(tree)) = (&manifest, &tree) {
+            findings.extend(guards::check(tree, manifest, &input.path, input.scope));
+            if input.path != STDIN {
+                let (path, scope) = (&input.path, input.scope);
+                findings.extend(scripts::check(tree, manifest, path, scope, &self.machine));
+            }
+            findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
+        }
+        (manifest.map(|manifest| manifest.hooks.len()), findings)
+    }
+
+    /// Writes the replacements that are certain.
+    fn fix(&self, input: &mut InputFile, terminal: &Terminal) -> anyhow::Result<()> {
+        let findings = self.findings(input).1;
+        let Ok(text) = &mut input.text else {
+            return Ok(());
+        };
+        let (fixed, count) = fix::fixed_text(text, &findings);
+        if count == 0 {
+            return Ok(());
+        }
+        if input.path == STDIN {
+            bail!("stdin cannot be fixed; pass the file");
+        }
+        anyhook_edit::write_atomic(Path::new(&input.path), fixed.as_bytes())
+            .with_context(|| format!("could not write {}", input.path))?;
+        *text = fixed;
+        let names = counted(count, "name");
+        terminal.note(&format!(
+            "{}: fixed {names}; if it was approved, `anyhook trust` approves it again",
+            input.path
+        ));
+        Ok(())
+    }
+}
+
+/// An agent's own config file that was passed for a manifest.
+fn agent_config(path: &str, tree: &Node) -> Option<Diagnostic> {
+    let is_manifest = tree.get("spec").is_some() || tree.get("hooks")?.as_array().is_some();
+    if is_manifest {
+        return None;
+    }
+    let detected = anyhook_convert::detect(Some(path), &tree.to_json())?;
+    let agent = detected.agent?;
+    let name = &agent.spec.name;
+    let shown = shell::quote_if_needed(path);
+    let message = format!("this is a config file of {name}, not a manifest");
+    let help = format!(
+        "`anyhook init --import` moves its hooks into .anyhook/hooks.yaml; `anyhook convert {shown} --to canonical` prints them as a manifest"
+    );
+    Some(Diagnostic::error("agent-config", Span::at(0), message).help(help))
 }
 
 /// OpenHook's findings have a JSON pointer; the parsed tree has its position in the text.

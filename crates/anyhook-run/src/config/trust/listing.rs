@@ -179,7 +179,11 @@ pub(super) fn first_value(variables: &[(String, String)], name: &str) -> Option<
 
 /// The variables of a hook that do not depend on the event; those of its handler
 /// come first.
-pub(super) fn variables(hook: &Hook, root: &Path, folder: &Path) -> Vec<(String, String)> {
+pub(in crate::config) fn variables(
+    hook: &Hook,
+    root: &Path,
+    folder: &Path,
+) -> Vec<(String, String)> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let own = hook.handler.env.iter().filter_map(|(name, value)| {
         let value = value.as_str()?;

@@ -6,7 +6,7 @@ use anyhook_util::shell::Word;
 
 /// The role of a word in its command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WordRole {
+pub(crate) enum WordRole {
     Program,
     /// The file that an interpreter runs.
     Script,
@@ -19,7 +19,7 @@ pub(super) enum WordRole {
 
 /// Classifies the words of a line, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct WordRoles {
+pub(crate) struct WordRoles {
     program: String,
     /// A program still follows: the last word was `NAME=value`, or `env`.
     expects_program: bool,
@@ -56,7 +56,7 @@ const MOVERS: [&str; 2] = ["cd", "pushd"];
 const WRITERS: [&str; 5] = ["mkdir", "rm", "rmdir", "tee", "touch"];
 
 impl WordRoles {
-    pub(super) fn next_role(&mut self, word: &Word) -> WordRole {
+    pub(crate) fn next_role(&mut self, word: &Word) -> WordRole {
         if word.is_target {
             return WordRole::Output;
         }
@@ -109,7 +109,7 @@ impl WordRoles {
 
 impl WordRoles {
     /// The name of the current program.
-    pub(super) fn program(&self) -> &str {
+    pub(crate) fn program(&self) -> &str {
         unversioned(&self.program)
     }
 
