@@ -1,12 +1,12 @@
-//! The cache of installed clients: npm packages, one folder per version, outside the checkout.
-//! It runs npm and writes below the cache folder, nothing else.
+//! The cache of installed clients: packages of npm and PyPI, one folder per version, outside the checkout.
+//! It runs npm, or Python with pip, and writes below the cache folder, nothing else.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::client::{Client, Package};
+use crate::client::{Client, Package, Registry};
 use crate::command::run_to_success;
 use crate::error::{AtPath, Error, Result};
 
@@ -50,7 +50,7 @@ impl Cache {
 
     /// The folder of a package, whether or not it is installed.
     pub fn package_folder(&self, package: &Package) -> PathBuf {
-        let name = package.npm.trim_start_matches('@').replace('/', "+");
+        let name = package.name.trim_start_matches('@').replace('/', "+");
         self.root.join(format!("{name}@{}", package.version))
     }
 
@@ -70,18 +70,11 @@ impl Cache {
             fs::remove_dir_all(&folder).at("remove", &folder)?;
         }
         fs::create_dir_all(&folder).at("create", &folder)?;
-        let spec = format!("{}@{}", package.npm, package.version);
-        let mut npm = Command::new("npm");
-        npm.args([
-            "install",
-            "--no-audit",
-            "--no-fund",
-            "--no-update-notifier",
-            "--prefix",
-        ])
-        .arg(&folder)
-        .arg(&spec);
-        run_to_success(&mut npm)?;
+        let spec = format!("{}@{}", package.name, package.version);
+        match package.registry {
+            Registry::Npm => install_from_npm(&folder, &spec)?,
+            Registry::PyPi => install_from_pypi(&folder, package)?,
+        }
         let done = folder.join(INSTALLED_MARKER);
         fs::write(&done, spec).at("write", done)?;
         Ok(folder)
@@ -100,19 +93,105 @@ impl Cache {
         let mut folders = Vec::new();
         if client.setup.pinned_node {
             let node = self.package_folder(&client.node);
-            folders.push(node.join("node_modules").join(&client.node.npm).join("bin"));
+            folders.push(
+                node.join("node_modules")
+                    .join(&client.node.name)
+                    .join("bin"),
+            );
         }
-        folders.push(
-            self.package_folder(&client.package())
-                .join("node_modules/.bin"),
-        );
+        let package = client.package();
+        let folder = self.package_folder(&package);
+        folders.push(match package.registry {
+            Registry::Npm => folder.join("node_modules/.bin"),
+            Registry::PyPi => folder.join("bin"),
+        });
         folders
     }
 }
 
-/// The newest version of a package in the registry.
-pub fn latest_version(npm_name: &str) -> Result<String> {
+fn install_from_npm(folder: &Path, spec: &str) -> Result<()> {
     let mut npm = Command::new("npm");
-    npm.args(["view", npm_name, "version"]);
-    Ok(run_to_success(&mut npm)?.trim().to_owned())
+    npm.args([
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--no-update-notifier",
+        "--prefix",
+    ])
+    .arg(folder)
+    .arg(spec);
+    run_to_success(&mut npm).map(drop)
+}
+
+/// The oldest Python that the clients from PyPI run on.
+const PYTHON_VERSION: (u32, u32) = (3, 12);
+
+/// Prints the requirements that are not for an extra.
+const PRINT_REQUIREMENTS: &str = "import sys, importlib.metadata as m
+print('\\n'.join(one for one in m.requires(sys.argv[1]) or [] if 'extra ==' not in one))";
+
+/// Installs a package into an environment of its own, with some of its pins loosened.
+fn install_from_pypi(folder: &Path, package: &Package) -> Result<()> {
+    let python = find_python()?;
+    run_to_success(Command::new(python).args(["-m", "venv"]).arg(folder))?;
+    let python = folder.join("bin/python");
+    let pip = |words: &[&str]| {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet"]).args(words);
+        run_to_success(&mut pip).map(drop)
+    };
+    let spec = format!("{}=={}", package.name, package.version);
+    pip(&["--no-deps", &spec])?;
+    let mut requires = Command::new(&python);
+    let requires = run_to_success(requires.args(["-c", PRINT_REQUIREMENTS, &package.name]))?;
+    let loosened = requires.lines().map(|line| {
+        let end =
+            line.find(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.".contains(letter));
+        let name = line.get(..end.unwrap_or(line.len())).unwrap_or(line);
+        let is_loose = package.loosen.iter().any(|loose| loose == name);
+        let loose = format!("{name}\n");
+        if is_loose { loose } else { format!("{line}\n") }
+    });
+    let list = folder.join("requirements.txt");
+    fs::write(&list, loosened.collect::<String>()).at("write", &list)?;
+    pip(&["-r", &list.display().to_string()])
+}
+
+/// A Python that is new enough: on the PATH, or one of pyenv's.
+fn find_python() -> Result<PathBuf> {
+    let names = ["python3.13", "python3.12", "python3"].map(PathBuf::from);
+    let pyenv = env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let pyenv = pyenv.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".pyenv")));
+    let versions = pyenv.and_then(|root| fs::read_dir(root.join("versions")).ok());
+    let versions = versions.into_iter().flatten().flatten();
+    let mut installed: Vec<PathBuf> = versions
+        .map(|entry| entry.path().join("bin/python3"))
+        .collect();
+    installed.sort();
+    let is_new_enough = |python: &PathBuf| {
+        let (major, minor) = PYTHON_VERSION;
+        let test = format!("import sys, venv; sys.exit(sys.version_info[:2] < ({major}, {minor}))");
+        run_to_success(Command::new(python).args(["-c", &test])).is_ok()
+    };
+    let mut found = names.into_iter().chain(installed);
+    found.find(is_new_enough).ok_or(Error::NoPython)
+}
+
+/// The newest version of a package in its registry.
+pub fn latest_version(package: &Package) -> Result<String> {
+    match package.registry {
+        Registry::Npm => {
+            let mut npm = Command::new("npm");
+            npm.args(["view", &package.name, "version"]);
+            Ok(run_to_success(&mut npm)?.trim().to_owned())
+        }
+        Registry::PyPi => {
+            let mut pip = Command::new(find_python()?);
+            pip.args(["-m", "pip", "index", "versions", &package.name]);
+            let listed = run_to_success(&mut pip)?;
+            // `name (version)`
+            let version = listed.split(['(', ')']).nth(1);
+            Ok(version.unwrap_or(&package.version).to_owned())
+        }
+    }
 }

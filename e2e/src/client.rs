@@ -14,12 +14,41 @@ use crate::error::{AtPath, Error, Result};
 use crate::expect::Expectations;
 use crate::tools::ToolTable;
 
-/// A package of the npm registry at one version.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Where packages come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registry {
+    Npm,
+    PyPi,
+}
+
+/// A package of a registry at one version.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Package {
-    pub npm: String,
+    pub registry: Registry,
+    pub name: String,
     pub version: String,
+    /// Requirements of a Python package that are installed at any version: its pins may name versions that a
+    /// registry does not have.
+    pub loosen: Vec<String>,
+}
+
+impl Package {
+    fn npm(name: &str, version: &str) -> Self {
+        Package {
+            registry: Registry::Npm,
+            name: name.to_owned(),
+            version: version.to_owned(),
+            loosen: Vec::new(),
+        }
+    }
+}
+
+/// The `[node]` table of `clients.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NodePin {
+    npm: String,
+    version: String,
 }
 
 /// A row of `clients.toml`.
@@ -27,8 +56,13 @@ pub struct Package {
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     pub slug: String,
-    pub npm: String,
+    /// Its package, either in the npm registry or in PyPI.
+    pub npm: Option<String>,
+    pub pypi: Option<String>,
     pub version: String,
+    /// See [`Package::loosen`].
+    #[serde(default)]
+    pub loosen: Vec<String>,
     /// Runs only when it is named, with the reason.
     pub only_named: Option<String>,
     /// Other ways in which it can run, such as with another kind of model: `clients/<slug>/<variant>.toml`.
@@ -39,12 +73,12 @@ pub struct Pin {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientsFile {
-    node: Package,
+    node: NodePin,
     client: Vec<Pin>,
 }
 
 /// A file that is written to the sandbox HOME (`~/…`) or project (`./…`) before the client starts.
-/// Two texts for one `.json` path are merged.
+/// Two texts for one `.json` path are merged, for one `.toml` or `.yaml` path put one behind the other.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileSpec {
@@ -121,6 +155,9 @@ pub struct ClientSetup {
     /// The client needs a newer Node.js than the machine may have: put the pinned one first in its PATH.
     #[serde(default)]
     pub pinned_node: bool,
+    /// The client reads hooks only from the user's config: the bridge is installed there, whatever a check says.
+    #[serde(default)]
+    pub user_only: bool,
     /// How long hooks that the client does not wait for may run after it has exited.
     #[serde(default = "default_linger")]
     pub linger_ms: u64,
@@ -180,16 +217,31 @@ impl Client {
         }
     }
 
+    /// The scope in which the bridge is installed where a check asks for this one.
+    pub fn install_scope<'s>(&self, asked: &'s str) -> &'s str {
+        if self.setup.user_only { "user" } else { asked }
+    }
+
     /// The situations that this variant is about; `None` if it is about everything.
     pub fn only_situations(&self) -> Option<&[String]> {
         self.variant.as_ref()?.situations.as_deref()
     }
 
     pub fn package(&self) -> Package {
-        Package {
-            npm: self.pin.npm.clone(),
-            version: self.pin.version.clone(),
+        let Pin {
+            npm,
+            pypi,
+            version,
+            loosen,
+            ..
+        } = &self.pin;
+        let named = npm.as_deref().or(pypi.as_deref()).unwrap_or_default();
+        let mut package = Package::npm(named, version);
+        if npm.is_none() {
+            package.registry = Registry::PyPi;
+            package.loosen.clone_from(loosen);
         }
+        package
     }
 
     /// Every client of `clients.toml`, in its order, each followed by its variants.
@@ -197,10 +249,11 @@ impl Client {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let pins: ClientsFile = read_toml(&root.join("clients.toml"))?;
         let mut clients = Vec::new();
+        let node = Package::npm(&pins.node.npm, &pins.node.version);
         for pin in pins.client {
-            clients.push(Client::load(root, &pin, &pins.node, None)?);
+            clients.push(Client::load(root, &pin, &node, None)?);
             for variant in &pin.variants {
-                clients.push(Client::load(root, &pin, &pins.node, Some(variant))?);
+                clients.push(Client::load(root, &pin, &node, Some(variant))?);
             }
         }
         Ok(clients)

@@ -31,6 +31,8 @@ pub enum Error {
     NotBuilt(&'static str),
     #[error("the session left no result: {0}")]
     NoResult(String),
+    #[error("no Python 3.12 or newer was found; the clients from PyPI need one")]
+    NoPython,
     #[error("no cache folder: set ANYHOOK_E2E_CACHE, XDG_CACHE_HOME or HOME")]
     NoCache,
 }

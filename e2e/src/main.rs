@@ -134,7 +134,7 @@ fn selected_clients(options: &Options) -> Result<Vec<Client>> {
     });
     if options.latest {
         for client in &mut clients {
-            client.pin.version = latest_version(&client.pin.npm)?;
+            client.pin.version = latest_version(&client.package())?;
         }
     }
     Ok(clients)
@@ -323,7 +323,7 @@ fn list() -> Result<bool> {
         };
         rows.push(vec![
             client.slug().to_owned(),
-            client.pin.npm.clone(),
+            client.package().name,
             client.pin.version.clone(),
             installed.to_owned(),
             client.pin.only_named.clone().unwrap_or_default(),

@@ -115,7 +115,7 @@ impl Sandbox {
     }
 
     /// Writes a file; `~/…` is below HOME, everything else below the project. An existing JSON object is merged with
-    /// the new one.
+    /// the new one; a text goes behind existing TOML or YAML.
     pub fn write_file(&self, path: &str, text: &str, executable: bool) -> Result<()> {
         let path = match path.strip_prefix("~/") {
             Some(below) => self.home.join(below),
@@ -124,17 +124,15 @@ impl Sandbox {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).at("create", parent)?;
         }
-        let is_json = path
-            .extension()
-            .is_some_and(|extension| extension == "json");
-        let merged = match fs::read_to_string(&path) {
-            Ok(old) if is_json => Some(merge_json(
-                parse_json(&path, &old)?,
-                parse_json(&path, text)?,
-            )),
-            _ => None,
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let text = match (ending, fs::read_to_string(&path)) {
+            (Some("json"), Ok(old)) => {
+                let merged = merge_json(parse_json(&path, &old)?, parse_json(&path, text)?);
+                format!("{merged:#}\n")
+            }
+            (Some("toml" | "yaml"), Ok(old)) => old + text,
+            _ => text.to_owned(),
         };
-        let text = merged.map_or_else(|| text.to_owned(), |value| format!("{value:#}\n"));
         fs::write(&path, text).at("write", &path)?;
         if executable {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhook_e2e::cache::Cache;
-use anyhook_e2e::client::{Client, ClientSetup, Package, Pin};
+use anyhook_e2e::client::{Client, ClientSetup, Package, Pin, Registry};
 use anyhook_e2e::expect::Expectations;
 use anyhook_e2e::hook::Rule;
 use anyhook_e2e::isolation::Isolation;
@@ -48,15 +48,19 @@ fn client(script: &str) -> Client {
     Client {
         pin: Pin {
             slug: "stand-in".to_owned(),
-            npm: "stand-in".to_owned(),
+            npm: Some("stand-in".to_owned()),
+            pypi: None,
+            loosen: Vec::new(),
             version: "1".to_owned(),
             only_named: None,
             variants: Vec::new(),
         },
         setup,
         node: Package {
-            npm: "node".to_owned(),
+            registry: Registry::Npm,
+            name: "node".to_owned(),
             version: "1".to_owned(),
+            loosen: Vec::new(),
         },
         folder: "/nonexistent".into(),
         expect: Expectations::default(),

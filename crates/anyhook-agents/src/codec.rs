@@ -11,7 +11,7 @@ use crate::spec::Codec;
 impl Codec {
     pub fn get(self, native: &Value) -> Option<Value> {
         Some(match self {
-            Self::Same | Self::Seconds | Self::WholeSeconds | Self::Status => native.clone(),
+            Self::Same | Self::Seconds | Self::WholeSeconds => native.clone(),
             Self::Millis => number(native.as_f64()? / 1000.0),
             Self::SecondsOrMillis => {
                 let value = native.as_f64()?;
@@ -32,6 +32,7 @@ impl Codec {
                 Value::String(lines.collect::<Option<Vec<&str>>>()?.join("\n"))
             }
             Self::Paths => Value::String(path_of(native.as_array()?.first()?)?.to_owned()),
+            Self::TextParts => Value::String(texts_of_parts(native)?.join("\n")),
             Self::Not => Value::Bool(!native.as_bool()?),
             Self::ModelObject => {
                 let part = |key| native.get(key).and_then(Value::as_str);
@@ -42,7 +43,7 @@ impl Codec {
 
     pub fn put(self, canonical: &Value) -> Option<Value> {
         Some(match self {
-            Self::Same | Self::Seconds | Self::Status => canonical.clone(),
+            Self::Same | Self::Seconds => canonical.clone(),
             Self::SecondsOrMillis => number(canonical.as_f64()?),
             Self::WholeSeconds => number(canonical.as_f64()?.ceil()),
             Self::Millis => number((canonical.as_f64()? * 1000.0).ceil()),
@@ -52,6 +53,7 @@ impl Codec {
             Self::Json => Value::String(serde_json::to_string(canonical).ok()?),
             Self::First | Self::Lines => Value::Array(vec![canonical.clone()]),
             Self::Paths => json!([{ "path": canonical }]),
+            Self::TextParts => json!([{ "type": "text", "text": canonical.as_str()? }]),
             Self::Not => Value::Bool(!canonical.as_bool()?),
             Self::ModelObject => {
                 let (provider, model) = canonical.as_str()?.split_once('/')?;
@@ -63,7 +65,7 @@ impl Codec {
     /// Whether writing gives back exactly what was read.
     pub fn is_exact(self, native: &Value, canonical: &Value) -> bool {
         match self {
-            Self::Same | Self::Seconds | Self::Status => canonical == native,
+            Self::Same | Self::Seconds => canonical == native,
             _ => self.put(canonical).as_ref() == Some(native),
         }
     }
@@ -71,6 +73,19 @@ impl Codec {
 
 fn path_of(item: &Value) -> Option<&str> {
     item.as_str().or_else(|| item.get("path")?.as_str())
+}
+
+/// The texts of a message's parts; a message may also be a text.
+fn texts_of_parts(native: &Value) -> Option<Vec<&str>> {
+    if let Some(text) = native.as_str() {
+        return Some(vec![text]);
+    }
+    let parts = native.as_array()?.iter();
+    Some(
+        parts
+            .filter_map(|part| part.get("text")?.as_str())
+            .collect(),
+    )
 }
 
 /// The whole list, for a codec whose canonical value is made of several.

@@ -117,6 +117,19 @@ impl Config {
 }
 
 impl HandlerSpec {
+    /// Whether a name is the one of a hook without any, perhaps numbered.
+    fn is_unnamed(&self, name: &str) -> bool {
+        let Some(rest) = self
+            .unnamed
+            .as_deref()
+            .and_then(|none| name.strip_prefix(none))
+        else {
+            return false;
+        };
+        let number = rest.strip_prefix('-').filter(|_| self.unique_names);
+        rest.is_empty() || number.is_some_and(|number| number.parse::<usize>().is_ok())
+    }
+
     /// Whether the agent's entries have a place for a canonical field.
     pub fn has(&self, to: &str) -> bool {
         let mut written = self.fields.iter().filter(|field| !field.read_only);

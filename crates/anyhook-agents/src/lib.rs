@@ -17,6 +17,7 @@ pub mod matrix;
 pub mod output;
 pub mod own;
 pub mod payload;
+mod plugin_program;
 pub mod quirks;
 pub mod respond;
 pub mod spec;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Adapter;
 use crate::matchers::{
-    ANY_SERVER, MatcherNote, TranslatedMatcher, alternatives, any_of, tool_matcher,
+    ANY_SERVER, MatcherNote, TranslatedMatcher, alternatives, any_of, glob_regex, tool_matcher,
 };
 use crate::spec::{MatcherSpec, MatcherSyntax};
 use crate::tools::{extend_new, fill_mcp};
@@ -105,15 +105,13 @@ impl Adapter {
         }
     }
 
-    fn read_glob(&self, text: &str) -> Vec<Matcher> {
+    pub(crate) fn read_glob(&self, text: &str) -> Vec<Matcher> {
         if text == "@builtin" {
             let tools = self.spec.tools.iter().map(|tool| tool.is.to_string());
             return tools.map(Matcher::Name).collect();
         }
         if text.contains(['*', '?']) {
-            let pattern = regex_lite::escape(text);
-            let pattern = pattern.replace(r"\*", ".*").replace(r"\?", ".");
-            return vec![Matcher::pattern(format!("^{pattern}$"))];
+            return vec![Matcher::pattern(glob_regex(text))];
         }
         let kinds = self.kinds_named(text);
         if !kinds.is_empty() {

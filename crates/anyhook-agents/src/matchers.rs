@@ -63,6 +63,19 @@ struct MatcherDraft {
     notes: Vec<MatcherNote>,
 }
 
+/// Precedes a regular expression where a matcher is otherwise a glob.
+pub const REGEX_PREFIX: &str = "re:";
+
+/// What makes a text a glob and not a name.
+pub(crate) const GLOB_CHARS: [char; 3] = ['*', '?', '['];
+
+impl MatcherSyntax {
+    /// Whether a regular expression must match the whole name.
+    fn is_anchored(self) -> bool {
+        matches!(self, Self::AnchoredRegex | Self::GlobOrRegex)
+    }
+}
+
 impl MatcherSpec {
     /// Whether a name with this letter may be in an exact list.
     fn is_listable(&self, letter: char) -> bool {
@@ -271,7 +284,7 @@ impl Adapter {
                     push_new(&mut parts, regex_lite::escape(name));
                 }
                 Atom::Regex(text) => push_new(&mut parts, text.clone()),
-                Atom::Pattern(text) if spec.syntax == MatcherSyntax::AnchoredRegex => {
+                Atom::Pattern(text) if spec.syntax.is_anchored() => {
                     push_new(&mut parts, anchored_form(text));
                 }
                 Atom::Pattern(text) => push_new(&mut patterns, text.clone()),
@@ -285,6 +298,12 @@ impl Adapter {
             }
             MatcherSyntax::Glob if is_list => return exact.join("|"),
             MatcherSyntax::AnchoredRegex => return parts.join("|"),
+            MatcherSyntax::GlobOrRegex => {
+                return match exact.as_slice() {
+                    [one] if is_list && !one.contains(GLOB_CHARS) => (*one).to_owned(),
+                    _ => format!("{REGEX_PREFIX}{}", parts.join("|")),
+                };
+            }
             _ => {}
         }
         match (parts.as_slice(), atoms) {
@@ -302,6 +321,12 @@ impl Adapter {
         let spec = &self.spec.config.matcher;
         if spec.any_read.iter().any(|any| any == text) || text.is_empty() {
             return None;
+        }
+        if spec.syntax == MatcherSyntax::GlobOrRegex {
+            return match text.strip_prefix(REGEX_PREFIX) {
+                Some(regex) => any_of(self.read_alternatives(regex, true)?),
+                None => any_of(self.read_glob(text)),
+            };
         }
         let mut letters = text.chars();
         let is_list = spec.syntax == MatcherSyntax::List
@@ -395,7 +420,14 @@ impl Adapter {
         if form.exact_subject {
             return Matcher::Name(text.to_owned());
         }
-        let is_anchored = form.syntax == MatcherSyntax::AnchoredRegex;
+        let is_anchored = form.syntax.is_anchored();
+        let text = match text.strip_prefix(REGEX_PREFIX) {
+            Some(regex) if form.syntax == MatcherSyntax::GlobOrRegex => regex,
+            None if form.syntax == MatcherSyntax::GlobOrRegex && text.contains(GLOB_CHARS) => {
+                return Matcher::pattern(glob_regex(text));
+            }
+            _ => text,
+        };
         let mut items: Vec<Matcher> = Vec::new();
         for part in top_level_alternatives(text) {
             let inner = if is_anchored { part } else { unanchored(part) };
@@ -461,6 +493,12 @@ impl Adapter {
         }
         exact.then_some(Matcher::Name(name))
     }
+}
+
+/// A glob as a regular expression for the whole name.
+pub(crate) fn glob_regex(glob: &str) -> String {
+    let pattern = regex_lite::escape(glob);
+    format!("^{}$", pattern.replace(r"\*", ".*").replace(r"\?", "."))
 }
 
 /// The matchers without nested lists.

@@ -201,6 +201,13 @@ impl AgentSpec {
         (self, parts)
     }
 
+    /// Whether the bridge can be installed at this scope.
+    #[must_use]
+    pub fn is_written_at(&self, scope: Scope) -> bool {
+        let mut files = self.files.iter();
+        files.any(|file| file.write && file.scope == scope)
+    }
+
     /// Without what the dispatcher does not need, which reads this at every tool
     /// call.
     #[must_use]
@@ -301,6 +308,8 @@ pub enum Shell {
     /// The user's shell as a login shell: its profile may print text before the
     /// hook does, and may change PATH.
     Login,
+    /// None: the line is split into words.
+    None,
 }
 
 /// The agent's record of what its user trusts. Its contents: see `trust.rs`.
@@ -372,10 +381,10 @@ pub enum Codec {
     /// Native is an array of `{path}` or texts; canonical the first path, and
     /// the list under the plural of its key.
     Paths,
+    /// Native is an array of `{type, text}`, canonical the joined text.
+    TextParts,
     /// Native is the opposite boolean.
     Not,
-    /// Native is `success`/`error`-like; see the event's `status`.
-    Status,
     /// Native is an object; canonical `provider/model` from `providerID`/`modelID`.
     ModelObject,
 }

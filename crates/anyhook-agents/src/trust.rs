@@ -41,6 +41,8 @@ pub struct TrustSubject<'a> {
 pub struct TrustRecord {
     pub path: Vec<String>,
     pub value: Value,
+    /// The value is an element of the list at `path`, which may have more keys.
+    pub is_element: bool,
 }
 
 impl TrustRecord {
@@ -48,12 +50,33 @@ impl TrustRecord {
         Self {
             path: path.map(str::to_owned).into(),
             value: value.into(),
+            is_element: false,
+        }
+    }
+
+    /// An object that must be in the list at `path`.
+    pub fn element<const N: usize>(path: [&str; N], value: Value) -> Self {
+        Self {
+            is_element: true,
+            ..Self::new(path, value)
         }
     }
 
     pub fn is_in(&self, document: &Value) -> bool {
         let mut path = self.path.iter();
-        path.try_fold(document, |value, name| value.get(name)) == Some(&self.value)
+        let found = path.try_fold(document, |value, name| value.get(name));
+        match found {
+            Some(Value::Array(items)) if self.is_element => {
+                items.iter().any(|item| self.is_element_like(item))
+            }
+            found => !self.is_element && found == Some(&self.value),
+        }
+    }
+
+    /// Whether an element of the list has every key of this one.
+    pub fn is_element_like(&self, item: &Value) -> bool {
+        let mut keys = self.value.as_object().into_iter().flatten();
+        keys.all(|(key, value)| item.get(key) == Some(value))
     }
 }
 

@@ -237,7 +237,7 @@ impl HookFitter<'_> {
             self.fit_variables(&mut handler);
         }
         self.fit_timeout(&mut handler);
-        self.report_failure_fields();
+        self.report_failure_fields(&target_events);
         if outcome == FitOutcome::Runs {
             self.fit_fields(&mut handler, &target_events);
         }
@@ -270,8 +270,10 @@ impl HookFitter<'_> {
                 }
                 _ => {}
             }
+            self.fit_missing_shell(&mut placed);
             if self.blocks_on_failure()
                 && let Some(closed) = &spec.fail_closed
+                && closed.applies_to(&target_event.native)
             {
                 let key = closed.at.trim_start_matches('/');
                 data.insert(key.to_owned(), closed.value.clone());

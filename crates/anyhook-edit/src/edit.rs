@@ -19,7 +19,7 @@ use crate::text::{before, bom_len, cut, from, line_and_column, merged};
 use crate::tree::{
     Comparison, child_count, descend, node_at, same_content, without_node, wrong_type,
 };
-use crate::{json, toml};
+use crate::{json, toml, yaml};
 
 /// How new text is written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -260,7 +260,7 @@ pub(crate) fn parse(body: &str, format: Format) -> Result<Option<Node>, EditErro
         Format::Json => false,
         Format::Jsonc => true,
         Format::Toml => return toml::parse(body).map(Some),
-        Format::Yaml => return Err(EditError::UnsupportedFormat(format)),
+        Format::Yaml => return yaml::parse(body),
     };
     document::parse_json_for_editing(body, comments)
         .map_err(|error| EditError::parse(body, error.span.start, error.message))
@@ -323,6 +323,7 @@ fn remove_ranges(
     descend(root, body, target)?;
     let ranges = match format {
         Format::Toml => toml::remove(body, root, target),
+        Format::Yaml => yaml::remove(body, root, target),
         _ => json::remove(body, root, target),
     };
     let new = cut(body, ranges.clone());

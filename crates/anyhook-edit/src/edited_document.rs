@@ -19,7 +19,7 @@ use crate::text::{Insertion, bom_len, from, slice, splice};
 use crate::tree::{
     add_child, child_count, children, descend, node_at, node_at_mut, same_content, tree_from_json,
 };
-use crate::{json, toml};
+use crate::{json, toml, yaml};
 
 #[derive(Debug, Clone)]
 pub(crate) struct EditedDocument {
@@ -186,7 +186,7 @@ impl EditedDocument {
             created: planned.created,
             preamble: Map::new(),
         };
-        if self.format != Format::Toml {
+        if !matches!(self.format, Format::Toml | Format::Yaml) {
             let insertions = json::insert(body, &root, &planned, slashes);
             let added = read_back(body, self.format, &root, &planned, &insertions);
             let new = splice(body, &insertions);
@@ -202,7 +202,10 @@ impl EditedDocument {
                 at: display_path(path),
             });
         }
-        let proposals = toml::insert(body, &root, &planned);
+        let proposals = match self.format {
+            Format::Yaml => Ok(vec![yaml::insert(body, &root, &planned)]),
+            _ => toml::insert(body, &root, &planned),
+        };
         let mut goal = root.clone();
         for value in &planned.values {
             add_child(
@@ -240,6 +243,7 @@ impl EditedDocument {
         let whole = goal.to_json();
         let insertions = match self.format {
             Format::Toml => toml::document(body, &whole)?,
+            Format::Yaml => yaml::document(body, &whole),
             _ => json::document(body, &whole, options.escape_slashes),
         };
         let insertions = self.accept_first(path, vec![insertions], &goal)?;

@@ -1,8 +1,6 @@
 //! Errors of editing a text. Every message has the position, so that callers
 //! only need to put the file's name before it.
 
-use anyhook_model::Format;
-
 use crate::text::line_and_column;
 
 /// Why an edit was refused. The text is unchanged.
@@ -47,8 +45,6 @@ pub enum EditError {
     /// The format cannot express the value (TOML has no null, for example).
     #[error("{what} cannot be written in this format")]
     Unwritable { what: String },
-    #[error("editing {} files is not supported", .0.as_str())]
-    UnsupportedFormat(Format),
     /// The result of the edit was parsed, and would change more than it should.
     #[error("`{at}` cannot be edited without changing other parts of the file")]
     Unsafe { at: String },

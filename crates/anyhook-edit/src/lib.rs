@@ -33,6 +33,7 @@ mod text;
 mod toml;
 mod tree;
 mod undo;
+mod yaml;
 
 pub use diff::diff;
 pub use edit::{
@@ -51,3 +52,4 @@ pub use patch::{EditAction, InsertedText, Patch};
 pub use path::Key;
 pub use removal::{FallbackPlace, Removal, put_back, take_out};
 pub use undo::{UndoMethod, UndoResult, undo, undo_all};
+pub use yaml::yaml_text;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhook_agents::spec::MatcherSubject;
-use anyhook_agents::trust::{InstalledEntry, TrustLedger, TrustSubject};
+use anyhook_agents::trust::{InstalledEntry, TrustLedger, TrustRecord, TrustSubject};
 use anyhook_edit::{
     ContentChange, EditError, EditOptions, EditableFile, FileLock, Key, TextEditor,
 };
@@ -90,29 +90,30 @@ pub fn accept(machine: &Machine, target: &Target) -> Result<Vec<FileChange>, Ins
         return Ok(Vec::new());
     };
     let real_path = real_path(&target.path);
-    let records: Vec<(Vec<Key>, Value)> = rules
+    let records: Vec<(Vec<Key>, TrustRecord)> = rules
         .records(&trust_subject(machine, target, &real_path))
         .into_iter()
-        .map(|record| {
-            let path = record.path.into_iter().map(Key::from).collect();
-            (path, record.value)
-        })
+        .map(|record| (record.path.iter().cloned().map(Key::from).collect(), record))
         .collect();
     let _lock = FileLock::acquire(&machine.records_dir(), &file.path, LEDGER_LOCK_TIMEOUT)?;
     let before = anyhook_edit::read_text(&file.path)?;
-    let is_stale = records.iter().any(|(path, value)| {
+    let is_stale = records.iter().any(|(path, record)| {
         let text = before.as_deref().unwrap_or_default();
         let existing = anyhook_edit::get(text, file.format, path);
-        existing.is_ok_and(|existing| existing.is_some_and(|existing| existing != *value))
+        existing.is_ok_and(|existing| existing.is_some_and(|existing| existing != record.value))
+            && !record.is_element
     });
     if is_stale {
         file.uninstall(&[], &|_| false)?;
     }
     let change = file.install(&mut |editor: &mut TextEditor| {
-        for (path, value) in &records {
-            // An existing value of the user stays; the agent will ask.
-            if editor.get(path)?.is_none() {
-                editor.set(path, value)?;
+        for (path, record) in &records {
+            if record.is_element {
+                let is_there = |item: &Value| record.is_element_like(item);
+                editor.append_unless(path, &record.value, &is_there)?;
+            } else if editor.get(path)?.is_none() {
+                // An existing value of the user stays; the agent will ask.
+                editor.set(path, &record.value)?;
             }
         }
         Ok::<(), EditError>(())

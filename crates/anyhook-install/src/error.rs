@@ -14,8 +14,12 @@ pub enum InstallError {
         event: String,
         hint: String,
     },
-    #[error("{agent} has no {scope} file for hooks")]
-    NoFile { agent: String, scope: &'static str },
+    #[error("{agent} has no {scope} file for hooks{hint}")]
+    NoFile {
+        agent: String,
+        scope: &'static str,
+        hint: &'static str,
+    },
     #[error("{agent} does not read hooks from `{}`; it reads {known}", path.display())]
     NotItsFile {
         path: PathBuf,

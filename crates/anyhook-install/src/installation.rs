@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use anyhook_agents::Placement;
-use anyhook_agents::spec::{ConfigShape, EventSpec, WindowsShell};
+use anyhook_agents::spec::{ConfigShape, EventSpec, Scope, WindowsShell};
 use anyhook_edit::{
     ContentChange, EditError, EditOptions, EditableFile, FileError, InstallLog, Key, Reinstall,
     Removal, TextEditor, read_text,
@@ -358,6 +358,10 @@ fn plan_entry(
         matchable: false,
         matcherless: false,
         name: Some(match config.shape {
+            // Where names must be unique, the project's entry would replace the user's.
+            ConfigShape::List if config.handler.unique_names && target.scope == Scope::User => {
+                format!("anyhook-user-{}", event.native)
+            }
             ConfigShape::List | ConfigShape::Single => format!("anyhook-{}", event.native),
             _ => "anyhook".to_owned(),
         }),

@@ -20,12 +20,21 @@ pub fn detected_agents(
     machine: &Machine,
     scope: Scope,
 ) -> (Vec<&'static Adapter>, Vec<SkippedAgent>) {
-    let here: Vec<&'static Adapter> = clients()
+    let (here, without_file): (Vec<&'static Adapter>, Vec<&'static Adapter>) = clients()
         .filter(|adapter| DetectedAgent::detect(machine, adapter).is_present())
-        .filter(|adapter| Target::for_scope(machine, adapter, scope).is_ok())
-        .collect();
+        .partition(|adapter| Target::for_scope(machine, adapter, scope).is_ok());
     let mut chosen = Vec::new();
-    let mut skipped = Vec::new();
+    let mut skipped: Vec<SkippedAgent> = without_file
+        .into_iter()
+        .filter(|adapter| scope == Scope::Project && !Target::is_installed(machine, adapter))
+        .map(|adapter| SkippedAgent {
+            adapter,
+            why: format!(
+                "it reads no hooks from a project, so none of them holds there; use `--scope user --agent {}`",
+                adapter.spec.id
+            ),
+        })
+        .collect();
     for adapter in &here {
         match here.iter().find(|other| replaces(other, adapter, scope)) {
             Some(other) => skipped.push(SkippedAgent {

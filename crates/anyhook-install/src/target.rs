@@ -61,6 +61,11 @@ impl Target {
         let usual = files(true).next().ok_or_else(|| InstallError::NoFile {
             agent: adapter.spec.name.to_string(),
             scope: scope_name(scope),
+            hint: if scope == Scope::Project {
+                "; use `--scope user`, which covers every project"
+            } else {
+                ""
+            },
         })?;
         let is_shared = !usual.path.to_string_lossy().contains("anyhook");
         if is_shared && usual.is_editable() && !usual.path.exists() {
@@ -137,7 +142,7 @@ impl Target {
     /// them: they are not a reason to lose anything, and `doctor` reports them.
     pub fn edit_format(&self) -> Format {
         match self.format {
-            Some(Format::Toml) => Format::Toml,
+            Some(format @ (Format::Toml | Format::Yaml)) => format,
             _ => Format::Jsonc,
         }
     }
@@ -235,6 +240,12 @@ impl Target {
 
     pub fn has_bridge(&self) -> bool {
         !self.bridged_events().is_empty()
+    }
+
+    /// Whether the bridge is in a file of the user's.
+    pub(crate) fn is_installed(machine: &Machine, adapter: &'static Adapter) -> bool {
+        let targets = Self::existing(machine, adapter, &[Scope::User]);
+        targets.iter().any(Self::has_bridge)
     }
 
     fn has_hooks(&self) -> bool {

@@ -115,6 +115,29 @@ fn the_json_has_the_documented_shape() {
     }
 }
 
+/// The project, or the home for an agent that reads nothing else.
+fn output_folder(scratch: &Scratch, adapter: &anyhook_agents::Adapter) -> PathBuf {
+    use anyhook_agents::spec::Scope;
+    if adapter.spec.is_written_at(Scope::Project) {
+        return scratch.project();
+    }
+    scratch.home()
+}
+
+/// A file that the agent never reads would be a guard that holds nothing.
+#[test]
+fn a_user_s_config_is_not_written_into_a_project() {
+    for id in ["kimi-code", "hermes-agent"] {
+        let scratch = Scratch::new().unwrap();
+        let ran = convert(&scratch, &["-", "--to", id, "-o", "."], GUARD);
+        assert_eq!(ran.exit, Some(1), "{id}: {ran:?}");
+        assert!(
+            ran.stderr.contains("reads no hooks from a project"),
+            "{ran:?}"
+        );
+    }
+}
+
 /// What is written where the agent looks is read back as that agent's own, and
 /// adding it once more changes nothing.
 #[test]
@@ -122,19 +145,25 @@ fn every_agent_s_file_is_known_where_it_was_put() {
     for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
         let id = adapter.spec.id.as_ref();
         let scratch = Scratch::new().unwrap();
+        let output = output_folder(&scratch, adapter);
+        let output_name = output.to_str().unwrap();
         let ran = convert(
             &scratch,
-            &["-", "--to", id, "-o", ".", "--allow-loss"],
+            &["-", "--to", id, "-o", output_name, "--allow-loss"],
             GUARD,
         );
         assert_eq!(ran.exit, Some(0), "{id}: {ran:?}");
         let mut first = BTreeMap::new();
-        files_of(&scratch.project(), "", &mut first);
+        files_of(&output, "", &mut first);
         assert!(!first.is_empty());
-        let written = first.keys().next().unwrap().as_str();
-        let folder = Path::new(written).parent().unwrap().display().to_string();
+        let written = output.join(first.keys().next().unwrap());
         let is_scripts = adapter.spec.config.shape == anyhook_agents::spec::ConfigShape::Scripts;
-        let input = if is_scripts { folder.as_str() } else { written };
+        let input = if is_scripts {
+            written.parent().unwrap()
+        } else {
+            &written
+        };
+        let input = input.to_str().unwrap();
         let back = convert(&scratch, &[input, "--to", "canonical", "--json"], "");
         let back = back.json().unwrap_or_else(|_| panic!("{id}: {back:?}"));
         assert_eq!(
@@ -145,12 +174,12 @@ fn every_agent_s_file_is_known_where_it_was_put() {
         for flag in ["--merge", "--force"] {
             let again = convert(
                 &scratch,
-                &["-", "--to", id, "-o", ".", flag, "--allow-loss"],
+                &["-", "--to", id, "-o", output_name, flag, "--allow-loss"],
                 GUARD,
             );
             assert_eq!(again.exit, Some(0), "{id}: {again:?}");
             let mut second = BTreeMap::new();
-            files_of(&scratch.project(), "", &mut second);
+            files_of(&output, "", &mut second);
             assert_eq!(first, second, "{id} {flag}");
         }
     }
@@ -171,15 +200,15 @@ fn merging_only_appends() {
             continue;
         }
         let scratch = Scratch::new().unwrap();
-        convert(&scratch, &["-", "--to", id, "-o", "."], &other);
-        let ran = convert(
-            &scratch,
-            &["-", "--to", id, "-o", ".", "--merge", "--allow-loss"],
-            GUARD,
-        );
+        let output = output_folder(&scratch, adapter);
+        let name = output.to_str().unwrap();
+        let to = ["-", "--to", id, "-o", name];
+        convert(&scratch, &to, &other);
+        let more = ["--merge", "--allow-loss"];
+        let ran = convert(&scratch, &[&to[..], &more].concat(), GUARD);
         assert_eq!(ran.exit, Some(0), "{id}: {ran:?}");
         let mut files = BTreeMap::new();
-        files_of(&scratch.project(), "", &mut files);
+        files_of(&output, "", &mut files);
         let text = files.values().next().unwrap();
         let (mine, ours) = (text.find("mine.sh"), text.find("guard.sh"));
         assert!(mine.is_some() && mine < ours, "{id}: {text}");

@@ -85,9 +85,12 @@ fn answer(
         .spec
         .files
         .iter()
-        .find(|file| file.write && file.scope == Scope::Project && file.variant.is_none())
+        .find(|file| file.write && file.variant.is_none())
         .unwrap();
-    let path = scratch.project().join(file.path.as_ref());
+    let path = match file.path.strip_prefix("~/") {
+        Some(path) => scratch.home().join(path),
+        None => scratch.project().join(file.path.as_ref()),
+    };
     let stdin = payload.to_string();
     match adapter.spec.config.shape {
         ConfigShape::Scripts => {
@@ -98,7 +101,8 @@ fn answer(
         _ => {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut found = Vec::new();
-            commands(&serde_json::from_str(&text).unwrap(), &mut found);
+            let document = anyhook_edit::get(&text, file.format.unwrap(), &[]).unwrap();
+            commands(&document.unwrap(), &mut found);
             assert_eq!(found.len(), 1, "{}: {text}", adapter.spec.id);
             let ran = scratch.command("sh").run(["-c", &found[0]], &stdin);
             Some(ran.unwrap())
@@ -106,15 +110,23 @@ fn answer(
     }
 }
 
-/// A plugin is a program that the agent loads: a thrown error is its refusal.
+/// A plugin is a program that the agent loads: a thrown error is its refusal, or what
+/// a function that it registers returns.
 fn plugin(scratch: &Scratch, path: &Path, native: &str, payload: &Value) -> Option<ProcessOutput> {
     let driver = r"
         const [path, native, payload] = process.argv.slice(2);
         const plugin = Object.values(await import(path))[0];
-        const hooks = await plugin({ directory: process.cwd() });
+        const registered = {};
+        const on = (name, handler) => (registered[name] = handler);
+        const hooks = await plugin({ directory: process.cwd(), on });
         const { input, output } = JSON.parse(payload);
         try {
-          await hooks[native]?.(input ?? {}, output ?? {});
+          if (hooks) await hooks[native]?.(input ?? {}, output ?? {});
+          let told = '';
+          const ui = { notify: (words) => (told = words) };
+          const around = { cwd: process.cwd(), hasUI: true, ui };
+          const answer = await registered[native]?.(JSON.parse(payload), around);
+          if (answer?.block || answer?.action === 'handled') throw new Error(answer.reason ?? told);
         } catch (error) {
           console.log(JSON.stringify({ deny: error.message }));
         }
@@ -175,6 +187,13 @@ fn denies(
     let id = adapter.spec.id.as_ref();
     let scratch = Scratch::new().unwrap();
     let manifest = json!({"spec": "hooks/1.0", "hooks": [hook(capability, event)]});
+    let has_project = adapter.spec.is_written_at(Scope::Project);
+    let home = scratch.home();
+    let output = if has_project {
+        "."
+    } else {
+        home.to_str().unwrap()
+    };
     let ran = scratch
         .command(env!("CARGO_BIN_EXE_anyhook"))
         .run(
@@ -187,7 +206,7 @@ fn denies(
                 id,
                 "--json",
                 "-o",
-                ".",
+                output,
             ],
             &manifest.to_string(),
         )

@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use anyhook_agents::spec::Scope;
 use anyhook_testkit::cases::{self, Case};
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::Value;
@@ -115,10 +116,17 @@ fn every_installed_entry_is_proved() {
     scratch.file(".git/HEAD", "").unwrap();
     for adapter in anyhook_agents::matrix::clients() {
         let slug = adapter.spec.id.as_ref();
+        let scope = if adapter.spec.is_written_at(Scope::Project) {
+            "project"
+        } else {
+            "user"
+        };
         let arguments = [
             "install",
             "--agent",
             slug,
+            "--scope",
+            scope,
             "--command",
             "absolute",
             "--accept-trust",
@@ -141,7 +149,8 @@ fn every_installed_entry_is_proved() {
             fired > 2 && fired == answered,
             "{slug}: {answered} of {fired}"
         );
-        let ran = anyhook(&scratch, &["uninstall", "--agent", slug]).unwrap();
+        let uninstall = ["uninstall", "--agent", slug, "--scope", scope];
+        let ran = anyhook(&scratch, &uninstall).unwrap();
         assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
     }
     let leftover = fs::read_dir(scratch.config()).unwrap().flatten();

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhook_agents::spec::Scope;
 use anyhook_testkit::{ProcessOutput, Scratch};
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -18,6 +19,10 @@ fn files(folder: &Path) -> Files {
     fn walk(base: &Path, folder: &Path, found: &mut Files) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
+            // In the home: where the program itself is kept.
+            if path.ends_with(".local") {
+                continue;
+            }
             if path.is_dir() {
                 walk(base, &path, found);
             } else {
@@ -77,7 +82,14 @@ fn golden() {
             let name = format!("{agent}/{}", entry.file_name().to_string_lossy());
             let before = files(&case.join("before"));
             let scratch = Scratch::new().unwrap();
-            let project = scratch.project();
+            // An agent without a file in projects gets the bridge in the user's.
+            let spec = &anyhook_agents::get(agent).unwrap().spec;
+            let has_project = spec.is_written_at(Scope::Project);
+            let (project, scope) = if has_project {
+                (scratch.project(), "project")
+            } else {
+                (scratch.home(), "user")
+            };
             put(&project, &before);
             // Few entries are enough to see where they go; the empty project has them all.
             let events = if before.is_empty() {
@@ -85,7 +97,17 @@ fn golden() {
             } else {
                 "before_tool_execute"
             };
-            let install = ["install", "--agent", agent, "--events", events];
+            let install = [
+                "install",
+                "--agent",
+                agent,
+                "--events",
+                events,
+                "--scope",
+                scope,
+                "--command",
+                "search",
+            ];
 
             let dry = anyhook(&scratch, &[&install[..], &["--dry-run", "--diff"]].concat());
             assert_eq!(
@@ -125,10 +147,11 @@ fn golden() {
                 "{name}; UPDATE=1 takes it over"
             );
 
-            let ran = anyhook(&scratch, &["uninstall", "--agent", agent]);
+            let ran = anyhook(&scratch, &["uninstall", "--agent", agent, "--scope", scope]);
             assert_eq!(ran.exit, Some(0), "{name}: {}", ran.stderr);
             assert_eq!(files(&project), before, "{name}: something stayed");
-            let made: Vec<_> = fs::read_dir(&project).unwrap().flatten().collect();
+            let made = fs::read_dir(&project).unwrap().flatten();
+            let made: Vec<_> = made.filter(|entry| entry.file_name() != ".local").collect();
             assert!(
                 !before.is_empty() || made.is_empty(),
                 "{name}: a folder stayed: {made:?}"

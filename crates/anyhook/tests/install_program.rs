@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhook_agents::spec::Scope;
+use anyhook_model::Format;
 use anyhook_testkit::reference_model::{Action, react};
 use anyhook_testkit::{Invocation, ProcessOutput, Scratch};
 use serde_json::{Value, json};
@@ -63,11 +65,10 @@ fn command_lines(path: &Path) -> Vec<String> {
     if path.is_dir() {
         let scripts = fs::read_dir(path).unwrap().flatten();
         lines.extend(scripts.map(|entry| entry.path().to_string_lossy().into_owned()));
-    } else if path.extension().is_some_and(|ending| ending == "json") {
-        collect(
-            &serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap(),
-            &mut lines,
-        );
+    } else if let Some(format) = Format::from_path(&path.to_string_lossy()) {
+        let text = fs::read_to_string(path).unwrap();
+        let document = anyhook_edit::get(&text, format, &[]).unwrap();
+        collect(&document.unwrap(), &mut lines);
     }
     lines
 }
@@ -318,7 +319,8 @@ fn a_bare_name_is_written_only_if_it_means_this_program() {
 #[test]
 fn a_shared_file_does_nothing_where_there_is_no_anyhook() {
     let mut fired = 0;
-    for adapter in anyhook_agents::matrix::clients() {
+    let shared = |adapter: &&anyhook_agents::Adapter| adapter.spec.is_written_at(Scope::Project);
+    for adapter in anyhook_agents::matrix::clients().filter(shared) {
         let agent = adapter.spec.id.as_ref();
         let scratch = Scratch::new().unwrap();
         let program = PathBuf::from(env!("CARGO_BIN_EXE_anyhook"));

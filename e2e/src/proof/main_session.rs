@@ -29,12 +29,13 @@ impl Proof<'_> {
             .transpose()?;
         let damage = sabotage.and_then(|sabotage| sabotage.installed.as_ref());
         let slug = self.client.slug();
+        let scope = self.client.install_scope("project");
         let mut session = self
             .session("main")
             .without(&expect.install.instead_of)
             .scenario(self.scenario())
             .prepare(move |sandbox| {
-                bridge::install(sandbox, slug, "project", &expect.install.args)?;
+                bridge::install(sandbox, slug, scope, &expect.install.args)?;
                 damage.map_or(Ok(()), |damage| {
                     bridge::damage_installed_file(sandbox, damage)
                 })

@@ -50,16 +50,15 @@ impl Proof<'_> {
             ]))
             .prepare(|sandbox| {
                 let manifest = ".anyhook/hooks.yaml";
-                let words = [
-                    "convert",
-                    manifest,
-                    "--to",
-                    slug,
-                    "-o",
-                    ".",
-                    "--json",
-                    "--allow-loss",
-                ];
+                let mut words = vec!["convert", manifest, "--to", slug];
+                let home = sandbox.home.display().to_string();
+                if self.client.setup.user_only {
+                    // The config has other settings already.
+                    words.extend(["-o", &home, "--merge"]);
+                } else {
+                    words.extend(["-o", "."]);
+                }
+                words.extend(["--json", "--allow-loss"]);
                 let output = bridge::run_anyhook(sandbox, &words)?;
                 warned.set(output.contains("\"critical\""));
                 Ok(())

@@ -75,6 +75,9 @@ fn lacking<'a>(
     let mut names: Vec<&str> = roles.collect();
     names.extend(situation.modes.iter().map(String::as_str));
     names.extend(situation.again.as_deref());
+    if situation.install.len() > 1 {
+        names.extend(situation.install.iter().map(String::as_str));
+    }
     let lacks = &proof.client.setup.lacks;
     names.into_iter().find_map(|name| lacks.get(name))
 }
@@ -192,7 +195,7 @@ fn prepare(proof: &Proof<'_>, situation: &Situation, sandbox: &Sandbox) -> Resul
         said.push_str(&bridge::install_only(
             sandbox,
             proof.client.slug(),
-            scope,
+            proof.client.install_scope(scope),
             args,
         )?);
     }

@@ -437,7 +437,10 @@ impl Decoder<'_> {
                 }
             }
         }
-        if name.as_deref() == self.config.handler.unnamed.as_deref() {
+        if name
+            .as_deref()
+            .is_some_and(|name| self.config.handler.is_unnamed(name))
+        {
             *name = None;
         }
     }

@@ -54,7 +54,11 @@ impl Adapter {
             (ConfigShape::Single, [one]) => listed(config, one),
             (ConfigShape::List | ConfigShape::Single, several) => {
                 let entries = several.iter().map(|placement| listed(config, placement));
-                Value::Array(entries.collect())
+                let mut entries: Vec<Value> = entries.collect();
+                if config.handler.unique_names {
+                    number_names(&mut entries);
+                }
+                Value::Array(entries)
             }
             _ => event_map(config, placements),
         };
@@ -205,7 +209,26 @@ fn listed(config: &Config, placement: &Placement) -> Value {
     pointer::put(&mut entry, config.event_at(), json!(spelled));
     put_matcher(config, placement, &mut entry, false);
     pointer::overlay(&mut entry, &handler);
+    // No key of the handler's data is the event.
+    pointer::put(&mut entry, config.event_at(), json!(spelled));
     entry
+}
+
+/// Gives entries of the same name a number, from the second on.
+fn number_names(entries: &mut [Value]) {
+    let mut seen: Vec<String> = Vec::new();
+    for entry in entries {
+        let Some(name) = entry.get("name").and_then(Value::as_str) else {
+            continue;
+        };
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let Some(free) = names.find(|name| !seen.contains(name)) else {
+            continue;
+        };
+        pointer::put(entry, "/name", json!(free));
+        seen.push(free);
+    }
 }
 
 fn handler_entry(config: &Config, placement: &Placement) -> Value {

@@ -97,6 +97,8 @@ pub enum MatcherSyntax {
     AnchoredRegex,
     /// Exact name or glob; `@server/tool` for MCP.
     Glob,
+    /// Exact name or glob, or `re:` and a regex that the agent anchors.
+    GlobOrRegex,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -141,6 +143,8 @@ pub struct HandlerSpec {
     pub max_timeout: Option<f64>,
     /// The name of an entry whose hook has none, if the agent requires one.
     pub unnamed: Option<Str>,
+    /// Of two entries with the same name the agent runs one.
+    pub unique_names: bool,
     /// The key and value by which the failure of an entry blocks.
     pub fail_closed: Option<FailClosed>,
     /// Native keys that are fixed for each entry.
@@ -177,6 +181,16 @@ pub struct FailClosed {
     pub at: Str,
     #[serde(with = "as_json")]
     pub value: Value,
+    /// Native events whose entries may have it; empty: all.
+    #[serde(default)]
+    pub events: Vec<Str>,
+}
+
+impl FailClosed {
+    /// Whether the failure of an entry at this native event can block.
+    pub fn applies_to(&self, native_event: &str) -> bool {
+        self.events.is_empty() || self.events.iter().any(|event| event == native_event)
+    }
 }
 
 /// One row of a handler: a canonical field and its native pointer.

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhook_agents::config::hook_keys;
+use anyhook_agents::spec::Shell;
 use anyhook_model::{Handler, HandlerKind, interpreter};
-use anyhook_util::shell;
+use anyhook_util::shell::{self, Syntax};
 use serde_json::{Map, Value};
 
 use super::HookFitter;
@@ -41,6 +42,39 @@ impl HookFitter<'_> {
                 .info("handler.command", "its arguments are part of it now");
         }
     }
+}
+
+impl HookFitter<'_> {
+    /// Starts a shell for a line that needs one, where the target starts none.
+    pub(super) fn fit_missing_shell(&mut self, handler: &mut Handler) {
+        let Some(line) = handler.command.as_mut() else {
+            return;
+        };
+        let has_shell = self.adapter.spec.launch.shell != Shell::None;
+        if has_shell || self.is_same_config || handler.args.is_some() || is_plain_line(line) {
+            return;
+        }
+        *line = format!("/bin/sh -c {}", shell::quote(line));
+        let message = format!("{} starts no shell: a shell runs the line", self.target());
+        self.warnings.info("handler.command", message);
+    }
+}
+
+/// Whether a line means the same when it is only split into words.
+fn is_plain_line(line: &str) -> bool {
+    let syntax = Syntax {
+        escapes: true,
+        operators: true,
+        is_blank: |letter| letter == ' ' || letter == '\t',
+    };
+    let split = shell::split(line, syntax);
+    let is_plain = |word: &shell::Word| !word.expands && !word.is_pattern;
+    let assigns = |word: &shell::Word| word.text.contains('=');
+    !split.has_operators
+        && !split.is_cut
+        && !line.contains(['\n', '#'])
+        && split.words.iter().all(is_plain)
+        && !split.words.first().is_some_and(assigns)
 }
 
 impl HookFitter<'_> {

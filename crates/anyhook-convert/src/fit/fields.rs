@@ -2,7 +2,7 @@
 //! checks `provider_data`, which is untrusted.
 
 use anyhook_agents::config::hook_keys;
-use anyhook_agents::spec::{Codec, HandlerField, MatcherSubject};
+use anyhook_agents::spec::{Codec, FailClosed, HandlerField, MatcherSubject};
 use anyhook_model::{Handler, HandlerKind, Matcher, OnFailure, TimeoutAction};
 use serde_json::{Map, Value};
 
@@ -130,7 +130,8 @@ impl HookFitter<'_> {
             "command" => true,
             _ => is_set(field).is_some(),
         });
-        let mut set_by_hook = fields.map(|field| &field.at).chain(&handler.type_at);
+        let own = handler.type_at.iter().chain(&self.config.event_at);
+        let mut set_by_hook = fields.map(|field| &field.at).chain(own);
         let has_wrong_kind = handler.kinds.get(key).is_some_and(|kind| !kind.fits(value));
         let known_keys = handler.known_keys.as_ref();
         if key.starts_with('$') {
@@ -237,11 +238,16 @@ impl HookFitter<'_> {
     }
 
     /// Reports what becomes of `on_failure` and `timeout_action`.
-    pub(super) fn report_failure_fields(&mut self) {
+    pub(super) fn report_failure_fields(&mut self, target_events: &[TargetEvent<'_>]) {
         let target = self.target();
+        let closed = self.config.handler.fail_closed.as_ref();
+        let applies = |closed: &FailClosed| {
+            let mut events = target_events.iter();
+            events.all(|event| closed.applies_to(&event.native))
+        };
         let on_failure = ("on_failure", self.hook.on_failure);
         let timeout_action = ("handler.timeout_action", self.hook.handler.timeout_action);
-        if self.config.handler.fail_closed.is_none() {
+        if !closed.is_some_and(applies) {
             if on_failure.1 == Some(OnFailure::Block) {
                 self.warn_weakened(
                     on_failure.0,

@@ -70,7 +70,8 @@ pub(crate) fn parse(path: &str, text: &str) -> Value {
     if Path::new(path).extension().is_some_and(|end| end == "toml") {
         return toml::from_str(text).unwrap();
     }
-    let (tree, findings) = document::parse(text, Format::Jsonc);
+    let format = Format::from_path(path).filter(|format| *format == Format::Yaml);
+    let (tree, findings) = document::parse(text, format.unwrap_or(Format::Jsonc));
     assert!(findings.is_empty(), "{path}: {findings:?}");
     tree.unwrap().to_json()
 }

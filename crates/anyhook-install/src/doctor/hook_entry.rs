@@ -1,6 +1,7 @@
 //! Checks one entry of a file: its handler type, timeout, matcher and command.
 
 use anyhook_agents::Adapter;
+use anyhook_agents::matchers::REGEX_PREFIX;
 use anyhook_agents::spec::{Codec, MatcherSubject, MatcherSyntax};
 use anyhook_model::suggest;
 use regex_lite::Regex;
@@ -110,11 +111,18 @@ fn check_matcher(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
                 check_tool_name(file, name, &shown, &|tool| tool == name);
             }
         }
+        MatcherSyntax::GlobOrRegex if !text.starts_with(REGEX_PREFIX) => {
+            if !text.contains(['*', '?', '[']) {
+                check_tool_name(file, text, &shown, &|tool| tool.eq_ignore_ascii_case(text));
+            }
+        }
         MatcherSyntax::Glob if text.contains(['*', '?', '@', '[']) => {}
         MatcherSyntax::Glob => check_tool_name(file, text, &shown, &|tool| tool == text),
         _ => {
+            let text = text.strip_prefix(REGEX_PREFIX).unwrap_or(text);
             let pattern = match spec.syntax {
                 MatcherSyntax::AnchoredRegex => &format!("^(?:{text})$"),
+                MatcherSyntax::GlobOrRegex => &format!("^(?i:{text})$"),
                 _ => text,
             };
             match Regex::new(pattern) {

@@ -167,14 +167,16 @@ fn agent_launch(machine: &Machine, adapter: &Adapter, line: &str) -> CommandLine
         let found = found.map(|path| path.to_string_lossy().into_owned());
         found.unwrap_or_else(|| usual.to_owned())
     };
-    let (shell, flag) = match adapter.spec.launch.shell {
-        Shell::Sh => ("/bin/sh".to_owned(), "-c"),
-        Shell::Bash => (program("bash", "/bin/bash"), "-c"),
+    let in_shell = |shell: String, flag: &str| vec![shell, flag.to_owned(), line.to_owned()];
+    let started = match adapter.spec.launch.shell {
+        Shell::None => command::words(line, true),
+        Shell::Sh => in_shell("/bin/sh".to_owned(), "-c"),
+        Shell::Bash => in_shell(program("bash", "/bin/bash"), "-c"),
         Shell::Login => {
             let own = machine.var(env::SHELL.name).map(PathBuf::from);
             let own = own.filter(|shell| shell.is_file() && !machine.is_in_project(shell));
             let own = own.map(|shell| shell.to_string_lossy().into_owned());
-            (own.unwrap_or_else(|| "/bin/sh".to_owned()), "-lc")
+            in_shell(own.unwrap_or_else(|| "/bin/sh".to_owned()), "-lc")
         }
     };
     // Variables of an agent that runs this process must not identify that agent.
@@ -182,7 +184,7 @@ fn agent_launch(machine: &Machine, adapter: &Adapter, line: &str) -> CommandLine
     for variable in foreign_variables(&adapter.spec.id) {
         argv.extend(["-u".to_owned(), variable]);
     }
-    argv.extend([shell, flag.to_owned(), line.to_owned()]);
+    argv.extend(started);
     CommandLine::Direct(argv)
 }
 

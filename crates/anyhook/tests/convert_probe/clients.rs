@@ -19,6 +19,9 @@ enum Matching {
     NamesOrRegex,
     Regex,
     AnchoredRegex,
+    /// `re:` and an anchored regular expression, else a name; letters may be upper
+    /// or lower case.
+    NameOrMarkedRegex,
     /// As `Regex`; MCP tools only with the prefix `mcp:`, or where everything is meant.
     RegexMcpApart,
 }
@@ -31,6 +34,8 @@ enum Start {
     ShellWithText,
     /// A shell only for a text with characters of a shell, else split at blanks.
     SplitOrShell,
+    /// Split into words, without a shell.
+    Words,
 }
 
 /// Where a client's payload has what guards read, as nested keys.
@@ -80,7 +85,7 @@ const PLAIN: Client = Client {
     has_args: false,
 };
 
-pub(crate) const CLIENTS: [Client; 16] = [
+pub(crate) const CLIENTS: [Client; 20] = [
     Client {
         slug: "auggie",
         matching: Matching::RegexMcpApart,
@@ -183,11 +188,29 @@ pub(crate) const CLIENTS: [Client; 16] = [
         ..PLAIN
     },
     Client {
+        slug: "hermes-agent",
+        matching: Matching::AnchoredRegex,
+        start: Start::Words,
+        keys: PayloadKeys {
+            path: &["tool_input", "path"],
+            ..keys_with_shell("terminal")
+        },
+        ..PLAIN
+    },
+    Client {
         slug: "kilo",
         keys: PayloadKeys {
             command: &["output", "args", "command"],
             path: &["output", "args", "filePath"],
             shell: Some(("tool", "bash")),
+        },
+        ..PLAIN
+    },
+    Client {
+        slug: "kimi-code",
+        keys: PayloadKeys {
+            path: &["tool_input", "path"],
+            ..CLAUDE_KEYS
         },
         ..PLAIN
     },
@@ -200,11 +223,33 @@ pub(crate) const CLIENTS: [Client; 16] = [
         ..PLAIN
     },
     Client {
+        slug: "mistral-vibe",
+        matching: Matching::NameOrMarkedRegex,
+        aliases: &[
+            ("bash", "file_system.bash"),
+            ("file_system_bash", "file_system.bash"),
+            ("read_file", "file_system.read_file"),
+            ("write_file", "file_system.write_file"),
+            ("edit", "file_system.edit"),
+        ],
+        keys: keys_with_shell("file_system.bash"),
+        ..PLAIN
+    },
+    Client {
         slug: "opencode",
         keys: PayloadKeys {
             command: &["output", "args", "command"],
             path: &["output", "args", "filePath"],
             shell: Some(("tool", "bash")),
+        },
+        ..PLAIN
+    },
+    Client {
+        slug: "pi",
+        keys: PayloadKeys {
+            command: &["input", "command"],
+            path: &["input", "path"],
+            shell: Some(("toolName", "bash")),
         },
         ..PLAIN
     },
@@ -347,6 +392,10 @@ impl Client {
             }
             Matching::Regex => matcher == tool || is_match(matcher, tool),
             Matching::AnchoredRegex => is_match(&format!("^(?:{matcher})$"), tool),
+            Matching::NameOrMarkedRegex => match matcher.strip_prefix("re:") {
+                Some(pattern) => names.any(|name| is_match(&format!("(?i)^(?:{pattern})$"), name)),
+                None => names.any(|name| name.eq_ignore_ascii_case(matcher)),
+            },
             Matching::RegexMcpApart => match (subject.is_mcp, matcher.strip_prefix("mcp:")) {
                 _ if matcher == ".*" => true,
                 (true, Some("*")) => true,
@@ -403,6 +452,7 @@ impl Client {
         }
         match self.start {
             Start::Shell => in_shell(line),
+            Start::Words => split_at_blanks(&line),
             Start::ShellWithText => in_shell(expand(line, &["${NAME}", "$NAME"])),
             Start::SplitOrShell => {
                 let line = expand(line, &["${NAME}"]);

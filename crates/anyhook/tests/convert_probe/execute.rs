@@ -27,15 +27,20 @@ struct Entry<'a> {
 fn entries<'a>(adapter: &Adapter, document: &'a Value) -> Vec<Entry<'a>> {
     let config = &adapter.spec.config;
     let root = document.pointer(&config.root).unwrap_or(document);
-    let matcher = |value: &'a Value| value.get("matcher").and_then(Value::as_str);
+    let matcher = |value: &'a Value| {
+        let matcher = value.get("matcher").or(value.get("match"));
+        matcher.and_then(Value::as_str)
+    };
     let mut found = Vec::new();
     if config.shape == ConfigShape::List {
         for entry in root.as_array().into_iter().flatten() {
             if entry.get("enabled") != Some(&json!(false)) {
+                let mut names = ["trigger", "event", "type"].iter();
+                let event = names.find_map(|name| entry.get(name)?.as_str());
                 found.push(Entry {
-                    event: entry["trigger"].as_str().unwrap_or_default(),
+                    event: event.unwrap_or_default(),
                     matcher: matcher(entry),
-                    handler: &entry["action"],
+                    handler: entry.get("action").unwrap_or(entry),
                 });
             }
         }
@@ -152,7 +157,8 @@ impl Executor {
                 client.start(&self.scratch, entry.handler, tool, &payload)
             });
             let fails_closed = entry.handler.get("onFailure") == Some(&json!("block"))
-                || entry.handler.get("failClosed") == Some(&json!(true));
+                || entry.handler.get("failClosed") == Some(&json!(true))
+                || entry.handler.get("strict") == Some(&json!(true));
             outputs.push((output, fails_closed));
         }
         outputs
@@ -231,10 +237,14 @@ import { createInterface } from 'node:readline';
 for await (const line of createInterface({ input: process.stdin })) {
   const { path, event, payload } = JSON.parse(line);
   const plugin = Object.values(await import(path))[0];
-  const hooks = await plugin({ directory: process.cwd() });
+  const registered = {};
+  const on = (name, handler) => (registered[name] = handler);
+  const hooks = await plugin({ directory: process.cwd(), on });
   let answer = {};
   try {
-    await hooks[event]?.(payload.input ?? {}, payload.output ?? {});
+    if (hooks) await hooks[event]?.(payload.input ?? {}, payload.output ?? {});
+    const said = await registered[event]?.(payload, { cwd: process.cwd() });
+    if (said?.block || said?.action === 'handled') throw new Error(said.reason ?? 'handled');
   } catch (error) {
     answer = { deny: error.message };
   }

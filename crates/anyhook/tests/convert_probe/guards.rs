@@ -87,6 +87,19 @@ fn document(adapter: &Adapter, event: &str, matcher: Option<&str>, handler: Valu
                 json!({"hooks": map})
             }
         }
+        ConfigShape::List if spec.id == "kimi-code" => {
+            entry.insert("event".into(), json!(event));
+            entry.insert("command".into(), handler["command"].clone());
+            json!({"hooks": [entry]})
+        }
+        ConfigShape::List if spec.id == "mistral-vibe" => {
+            let matcher = entry.shift_remove("matcher");
+            entry.extend(matcher.map(|matcher| ("match".to_owned(), matcher)));
+            entry.insert("name".into(), json!("guard"));
+            entry.insert("type".into(), json!(event));
+            entry.insert("command".into(), handler["command"].clone());
+            json!({"hooks": [entry]})
+        }
         ConfigShape::List => {
             entry.insert("name".into(), json!("guard"));
             entry.insert("trigger".into(), json!(event));

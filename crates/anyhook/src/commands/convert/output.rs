@@ -9,6 +9,7 @@ use anyhook_agents::spec::{ConfigFile, Scope};
 use anyhook_convert::Conversion;
 use anyhook_edit::{EditOptions, Key, TextEditor};
 use anyhook_model::Format;
+use anyhook_run::config::discover::Dirs;
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
@@ -26,16 +27,24 @@ pub(super) fn files(
             executable: false,
         }]
     };
-    let is_toml = args
-        .output
-        .as_deref()
-        .and_then(Path::extension)
-        .is_some_and(|ending| ending == "toml");
     match adapter {
-        Some(_) if is_toml => text(toml::to_string_pretty(document).unwrap_or_default()),
-        Some(adapter) => adapter.files(document, args.variant.as_deref()),
+        Some(adapter) => match written_format(adapter, args) {
+            Some(Format::Toml) => text(toml::to_string_pretty(document).unwrap_or_default()),
+            Some(Format::Yaml) => text(anyhook_edit::yaml_text(document)),
+            _ => adapter.files(document, args.variant.as_deref()),
+        },
         None => text(serde_json::to_string_pretty(document).unwrap_or_default() + "\n"),
     }
+}
+
+/// The format to write: that of the file that is named, else that of the agent's own.
+fn written_format(adapter: &Adapter, args: &ConvertArgs) -> Option<Format> {
+    let named = args.output.as_deref().filter(|path| !path.is_dir());
+    let named = named.and_then(|path| Format::from_path(&path.to_string_lossy()));
+    let variant = args.variant.as_deref();
+    let mut files = adapter.spec.files.iter();
+    let own = files.find(|file| file.write && file.variant.as_deref() == variant);
+    named.or_else(|| own?.format)
 }
 
 /// Writes all files, or none if one would be overwritten or `--check` is set. Returns
@@ -205,14 +214,28 @@ fn target_path(
     let file = project_files
         .clone()
         .find(|file| file.write)
-        .or_else(|| project_files.clone().next())
-        .ok_or_else(|| {
-            anyhow!(
-                "{} has no project config file; pass one with `-o`",
-                adapter.spec.name
-            )
-        })?;
-    Ok(output.join(file.path.as_ref()))
+        .or_else(|| project_files.clone().next());
+    if let Some(file) = file {
+        return Ok(output.join(file.path.as_ref()));
+    }
+    // A file of the user's in any other folder would never be read.
+    let home = Dirs::from_env().home;
+    let real = |path: &Path| anyhook_edit::real_path(path).ok();
+    let is_home = home.is_some_and(|home| real(&home) == real(output));
+    let mut files = adapter.spec.files.iter();
+    let user = files.find(|file| file.write && file.scope == Scope::User);
+    let below_home = user.and_then(|file| file.path.strip_prefix("~/"));
+    match below_home {
+        Some(path) if is_home => Ok(output.join(path)),
+        Some(path) => bail!(
+            "{} reads no hooks from a project; write to `~/{path}` (`-o ~`)",
+            adapter.spec.name
+        ),
+        None => bail!(
+            "{} has no config file; pass one with `-o`",
+            adapter.spec.name
+        ),
+    }
 }
 
 /// The path of one of several files; `target` is their folder, or a pattern in it.
@@ -247,7 +270,7 @@ fn merged(
     };
     // Most agents allow comments in their JSON.
     let format = format
-        .filter(|format| *format == Format::Toml)
+        .filter(|format| matches!(format, Format::Toml | Format::Yaml))
         .unwrap_or(Format::Jsonc);
     let root: Vec<Key> = config.root.split('/').skip(1).map(Key::from).collect();
     let hooks = if config.root.is_empty() {

@@ -102,6 +102,21 @@ function renamed(value, keys) {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [keys[key] ?? key, renamed(inner, keys)]));
 }
 
+/** An answer in the words of this plugin, from whichever form a command uses. */
+function meaning(answer) {
+  if (typeof answer !== "object" || answer === null) return {};
+  const nested = answer.hookSpecificOutput ?? {};
+  const verdict = nested.permissionDecision ?? answer.permissionDecision ?? answer.decision;
+  const reason = nested.permissionDecisionReason ?? answer.permissionDecisionReason ?? answer.reason;
+  const denied = verdict === "deny" || verdict === "block" || verdict === "ask";
+  return {
+    deny: answer.deny ?? (denied ? (reason ?? "A hook denied this and gave no reason.") : undefined),
+    args: answer.args ?? answer.updated_input ?? answer.modify_args ?? nested.updatedInput,
+    context: answer.context ?? nested.additionalContext ?? answer.additionalContext,
+    prompt: answer.prompt,
+  };
+}
+
 /** A call as the plain contract defines it. */
 function contractCall(hook, input, output, directory) {
   if (input?.tool !== undefined) {
@@ -129,20 +144,6 @@ function payload(entry, hook, input, output, directory) {
   } catch {
     return JSON.stringify({ hook, input: null, output: null, directory });
   }
-}
-
-/** An answer in the words of this plugin, from whichever form a command uses. */
-function meaning(answer) {
-  if (typeof answer !== "object" || answer === null) return {};
-  const nested = answer.hookSpecificOutput ?? {};
-  const verdict = nested.permissionDecision ?? answer.permissionDecision ?? answer.decision;
-  const reason = nested.permissionDecisionReason ?? answer.permissionDecisionReason ?? answer.reason;
-  const denied = verdict === "deny" || verdict === "block" || verdict === "ask";
-  return {
-    deny: answer.deny ?? (denied ? (reason ?? "A hook denied this and gave no reason.") : undefined),
-    args: answer.args ?? answer.updated_input ?? answer.modify_args ?? nested.updatedInput,
-    context: answer.context ?? nested.additionalContext ?? answer.additionalContext,
-  };
 }
 
 /** Adds words for the model to whatever the hook may change. */

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+// Events that pi calls, each with what to run: `argv` or `shell`, and perhaps
+// `match`, `timeout` (ms), `env`, `cwd`, `async`.
+const HOOKS = {/*hooks*/};
+
+// For commands with the dialect `contract`: its names of tools and their keys, and of events.
+const CONTRACT_TOOLS = {/*contract_tools*/};
+const CONTRACT_EVENTS = {/*contract_events*/};
+
+// Whole conversations and prompts of the system: too large to tell at every event.
+const LARGE = ["messages", "payload", "systemPrompt", "systemPromptOptions", "context", "images"];
+
+// An agent that is sent back again and again would never end.
+const MAX_CONTINUATIONS = 8;
+
+/*runner*/
+
+/** What is told: the event, and where it happens. */
+function payload(entry, event, ctx, state) {
+  const { type, toolName, input, text, ...rest } = event;
+  const session = ctx?.sessionManager?.getSessionId?.();
+  if (entry.dialect === "contract") {
+    const tool = CONTRACT_TOOLS[toolName] ?? { name: toolName, keys: {} };
+    const call = { tool_name: tool.name, tool_input: renamed(input ?? {}, tool.keys) };
+    const other = { tool_name: CONTRACT_EVENTS[type] ?? type, tool_input: { session_id: session, cwd: ctx?.cwd, prompt: text } };
+    return JSON.stringify(toolName === undefined ? other : call) + "\n";
+  }
+  for (const name of LARGE) delete rest[name];
+  const told = { type, toolName, input, text, ...rest, cwd: ctx?.cwd, sessionId: session, hasUI: ctx?.hasUI };
+  told.sessionFile = ctx?.sessionManager?.getSessionFile?.();
+  if (type === "agent_before_settle") told.stopHookActive = state.continuations > 0;
+  if (entry.shell && toolName !== undefined) {
+    told.tool_name = toolName;
+    told.tool_input = input ?? {};
+  }
+  return JSON.stringify(told);
+}
+
+/** Tells the user why something does not happen, where the model is not told. */
+function notify(ctx, words) {
+  if (ctx?.hasUI) ctx.ui?.notify?.(words, "warning");
+  else console.error(words);
+}
+
+/** What pi is to do at an event, from the answers of all commands. */
+function reaction(event, { deny, context, prompt }, ctx, state) {
+  const words = [deny, context].filter((part) => typeof part === "string").join("\n\n");
+  switch (event.type) {
+    case "tool_call":
+      return deny === undefined ? undefined : { block: true, reason: words };
+    case "tool_result":
+      if (deny !== undefined) return { content: [{ type: "text", text: words }], isError: true };
+      return context === undefined ? undefined : { content: [...(event.content ?? []), { type: "text", text: context }] };
+    case "input": {
+      if (deny !== undefined) {
+        notify(ctx, words);
+        return { action: "handled" };
+      }
+      state.continuations = 0;
+      const text = [prompt ?? event.text, context].filter((part) => part !== undefined).join("\n\n");
+      return text === event.text ? undefined : { action: "transform", text };
+    }
+    case "agent_before_settle":
+      if (deny === undefined || state.continuations >= MAX_CONTINUATIONS) return undefined;
+      state.continuations += 1;
+      return { continue: true, entries: [{ type: "custom_message", customType: "anyhook", content: words, display: true }] };
+    case "session_before_compact":
+      if (deny === undefined) return undefined;
+      notify(ctx, words);
+      return { cancel: true };
+    default:
+      return undefined;
+  }
+}
+
+async function handle(entries, event, ctx, state) {
+  const told = {};
+  for (const entry of entries) {
+    if (!matches(entry, event.toolName)) continue;
+    const answered = run(entry, payload(entry, event, ctx, state), ctx?.cwd).catch(() => undefined);
+    if (entry.async) continue;
+    const { deny, args, context, prompt } = meaning(await answered);
+    // Changed in place: there is no other way, and the next command sees it.
+    if (typeof args === "object" && args !== null && event.input) Object.assign(event.input, args);
+    if (typeof prompt === "string") told.prompt = prompt;
+    if (typeof context === "string") told.context = told.context === undefined ? context : `${told.context}\n\n${context}`;
+    if (typeof deny === "string") {
+      told.deny = deny;
+      break;
+    }
+  }
+  return reaction(event, told, ctx, state);
+}
+
+export default function (pi) {
+  const state = { continuations: 0 };
+  for (const [name, entries] of Object.entries(HOOKS)) {
+    // pi blocks a call whose handler throws: what fails here must not.
+    pi.on(name, (event, ctx) => handle(entries, event, ctx, state).catch(() => undefined));
+  }
+}
