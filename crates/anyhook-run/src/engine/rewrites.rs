@@ -16,7 +16,8 @@ use anyhook_agents::respond::APPROVE_KEY;
 use anyhook_model::{Decision, HookResponse, Scope};
 use serde_json::{Map, Value};
 
-use super::{EventRun, can_prevent};
+use super::can_prevent;
+use super::event_run::EventRun;
 use crate::config::effective::EffectiveConfig;
 use crate::config::manifest::SelectedHook;
 
