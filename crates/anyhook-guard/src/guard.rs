@@ -1,7 +1,7 @@
 //! A configured guard: `anyhook guard NAME [options]`.
 
-use anyhook_model::HookEvent;
 use anyhook_model::suggest::nearest;
+use anyhook_model::{Diagnostic, HookEvent};
 
 use crate::context::GuardContext;
 use crate::definitions::{GuardDefinition, definition, definitions};
@@ -20,10 +20,22 @@ pub struct Guard {
     rules: RuleSet,
 }
 
+/// The rules of a text, or what is wrong with it.
+pub type CheckedRules = (Option<RuleSet>, Vec<Diagnostic>);
+
 /// Reads the words after `anyhook guard`. `load` reads a rules file.
 pub fn parse_guard(
     words: &[String],
     load: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Guard, GuardError> {
+    parse_guard_with(words, load, &check_rules)
+}
+
+/// As [`parse_guard`]; `check` is [`check_rules`], or knows its result.
+pub fn parse_guard_with(
+    words: &[String],
+    load: &dyn Fn(&str) -> Result<String, String>,
+    check: &dyn Fn(&str) -> CheckedRules,
 ) -> Result<Guard, GuardError> {
     let names = || definitions().iter().map(|guard| guard.name);
     let all = || names().collect::<Vec<_>>().join(", ");
@@ -52,7 +64,7 @@ pub fn parse_guard(
         for file in options.all("--file") {
             let text = load(file)
                 .map_err(|error| GuardError::usage(format!("could not read `{file}`: {error}")))?;
-            rules.extend(load_rules(file, &text)?);
+            rules.extend(load_rules(file, &text, check)?);
         }
         for rule in options.all("--rule") {
             let text = format!("rules: [{rule}]");
@@ -62,7 +74,7 @@ pub fn parse_guard(
                 // A block: one rule, indented as an item.
                 format!("rules:\n  - {}", rule.trim().replace('\n', "\n    "))
             };
-            rules.extend(load_rules("--rule", &text)?);
+            rules.extend(load_rules("--rule", &text, check)?);
         }
     }
     Ok(Guard {
@@ -72,8 +84,12 @@ pub fn parse_guard(
     })
 }
 
-fn load_rules(file: &str, text: &str) -> Result<RuleSet, GuardError> {
-    let (rules, findings) = check_rules(text);
+fn load_rules(
+    file: &str,
+    text: &str,
+    check: &dyn Fn(&str) -> CheckedRules,
+) -> Result<RuleSet, GuardError> {
+    let (rules, findings) = check(text);
     rules.ok_or_else(|| GuardError::Rules {
         file: file.to_owned(),
         text: text.to_owned(),

@@ -27,7 +27,7 @@ pub mod shell;
 pub use context::GuardContext;
 pub use definitions::{GuardDefinition, OptionDefinition, definition, definitions};
 pub use finding::{GuardError, GuardFinding};
-pub use guard::{Guard, parse_guard};
+pub use guard::{CheckedRules, Guard, parse_guard, parse_guard_with};
 pub use input::{CommandReadings, GuardInput};
 pub use predicate::{ConditionDefinition, Predicate, PredicateError, conditions};
 pub use rules::{RuleSet, check_rules, rule_keys};

@@ -9,6 +9,7 @@ use anyhook_model::HookEvent;
 use anyhook_model::event::field;
 use anyhook_model::suggest::nearest;
 use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::context::GuardContext;
@@ -118,7 +119,7 @@ fn key_names() -> impl Iterator<Item = &'static str> {
     CONDITIONS.iter().map(|condition| condition.name)
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Predicate {
     /// Patterns of words: the program, then words that must follow in this order.
     commands: Vec<Vec<String>>,
@@ -139,13 +140,14 @@ pub struct Predicate {
 }
 
 /// A pattern that is compiled when it is first needed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct ContentPattern {
     text: String,
+    #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum SubagentCondition {
     Any(bool),
     Types(Vec<String>),

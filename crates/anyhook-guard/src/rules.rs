@@ -6,6 +6,7 @@ use anyhook_model::diagnostic::has_errors;
 use anyhook_model::document::{self, Format, Node};
 use anyhook_model::suggest::nearest;
 use anyhook_model::{Decision, Diagnostic, HookEvent};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::context::GuardContext;
@@ -14,12 +15,12 @@ use crate::input::GuardInput;
 use crate::predicate::Predicate;
 
 /// The rules of one file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RuleSet {
     rules: Vec<GuardRule>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct GuardRule {
     name: String,
     decision: Decision,

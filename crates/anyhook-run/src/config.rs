@@ -13,6 +13,7 @@ mod manifest_cache;
 mod owner;
 pub mod policy;
 pub(crate) mod redirects;
+pub(crate) mod rules_cache;
 pub mod settings;
 pub mod started_programs;
 pub mod trust;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhook_guard::{
-    CommandReadings, Guard, GuardContext, GuardError, GuardFinding, GuardInput, Predicate,
-    definition, parse_guard,
+    CheckedRules, CommandReadings, Guard, GuardContext, GuardError, GuardFinding, GuardInput,
+    Predicate, check_rules, definition, parse_guard_with,
 };
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{Handler, Hook, HookEvent, Scope};
@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::config::discover::Dirs;
 use crate::config::manifest::{self, HandlerCommand, SelectedHook};
+use crate::config::rules_cache::RulesCache;
 use crate::run::exec::command::{CommandContext, normalize_path};
 
 /// A larger rules file is an error.
@@ -96,11 +97,20 @@ impl GuardCommand {
 
     /// Reads the options and the rules files.
     pub fn parse(&self, context: CommandContext<'_>) -> Result<Guard, GuardError> {
-        parse_guard(&self.words, &|name| {
+        self.parse_with(context, &check_rules)
+    }
+
+    fn parse_with(
+        &self,
+        context: CommandContext<'_>,
+        check: &dyn Fn(&str) -> CheckedRules,
+    ) -> Result<Guard, GuardError> {
+        let load = |name: &str| {
             let path = rules_path(name, context);
             let text = read_text(&path, MAX_RULES_BYTES);
             text.map_err(|error| format!("`{}` cannot be read: {error}", path.display()))
-        })
+        };
+        parse_guard_with(&self.words, &load, check)
     }
 
     /// The rules files that it names, whether or not they exist.
@@ -188,12 +198,29 @@ pub(crate) fn judge(
         folder: selected.folder(),
         cwd: &cwd,
     };
-    let guard = command.parse(place).map_err(|error| error_text(&error))?;
+    // What the user can write does not count for the administrator's guards.
+    let has_cache = selected.scope != Scope::Managed && dirs.is_state_trusted();
+    let state = has_cache.then_some(dirs.state.as_path());
+    let guard = command.parse_with(place, &|text| known_rules(state, text));
+    let guard = guard.map_err(|error| error_text(&error))?;
     let mut context = guard_context(dirs, &selected.root);
     if guard.name() == GUARD_OF_HOOK_FILES {
         context.agent_files = agent_files();
     }
     Ok(guard.judge_input(&GuardInput::with_readings(event, &context, readings)))
+}
+
+/// Checks rules, unless the result is in the cache of this state folder.
+fn known_rules(state: Option<&Path>, text: &str) -> CheckedRules {
+    let cache = state.map(|state| RulesCache::new(state, text));
+    if let Some(rules) = cache.as_ref().and_then(RulesCache::load) {
+        return (Some(rules), Vec::new());
+    }
+    let checked = check_rules(text);
+    if let (Some(cache), Some(rules)) = (cache, &checked.0) {
+        cache.save(rules);
+    }
+    checked
 }
 
 /// What is wrong with a guard, and how to put it right.
