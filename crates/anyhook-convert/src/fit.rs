@@ -119,8 +119,13 @@ fn report_target(
     let Manifest {
         spec: _,
         hooks: _,
+        sequential,
         extra,
     } = &source.manifest;
+    if *sequential {
+        let message = format!("{name} has no field for `sequential`: its hooks run as it sees fit");
+        warn(WarningSeverity::Warning, "sequential", message);
+    }
     for (key, value) in extra {
         if key != anyhook_agents::config::MANIFEST_PROVIDER_DATA {
             let message = format!("{name} has no field for `{key}`");

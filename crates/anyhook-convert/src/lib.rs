@@ -114,6 +114,7 @@ impl ConversionSource {
         self.matcherless
             .extend(other.matcherless.iter().map(|index| index + offset));
         self.manifest.hooks.append(&mut other.manifest.hooks);
+        self.manifest.sequential |= other.manifest.sequential;
     }
 
     /// Leaves out the hooks that only call anyhook itself, and says so.

@@ -221,6 +221,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
     (prop::collection::vec(hook(), 1..6), object("$schema")).prop_map(|(hooks, extra)| Manifest {
         spec: SPEC.into(),
         hooks,
+        sequential: false,
         extra,
     })
 }

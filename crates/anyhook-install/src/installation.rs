@@ -379,6 +379,7 @@ fn plan_entry(
     let empty = Manifest {
         spec: SPEC.to_owned(),
         hooks: Vec::new(),
+        sequential: false,
         extra: Map::new(),
     };
     let document = adapter.encode_config(&empty, &[placement], target.variant);

@@ -33,6 +33,13 @@ pub fn infer_capabilities(hook: &Hook, script: Option<&str>) -> Vec<InferredCapa
         .collect()
 }
 
+/// Whether a hook may rewrite the input of a tool. `script` is asked for only if the
+/// hook itself does not say so.
+pub fn may_rewrite_input(hook: &Hook, script: impl FnOnce() -> String) -> bool {
+    let evidence = |script| evidence("input_rewrite", hook, script).is_some();
+    evidence(None) || evidence(Some(&script()))
+}
+
 fn evidence(capability: &str, hook: &Hook, script: Option<&str>) -> Option<(bool, String)> {
     let handler = &hook.handler;
     let certain = |holds: bool, why: &str| holds.then(|| (true, why.to_owned()));

@@ -86,7 +86,12 @@ pub const MANIFEST: &[Field] = &[
     required(
         "hooks",
         FieldShape::Hooks,
-        "The hooks, in the order in which they run.",
+        "The hooks. Those of one event run side by side, those that may rewrite the input first; their answers are merged in this order.",
+    ),
+    optional(
+        "sequential",
+        FieldShape::Flag,
+        "Whether the hooks of one event run one after another, in this order.",
     ),
 ];
 

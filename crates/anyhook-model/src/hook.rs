@@ -22,6 +22,9 @@ pub const DEFAULT_TIMEOUT_SECS: f64 = 30.0;
 pub struct Manifest {
     pub spec: String,
     pub hooks: Vec<Hook>,
+    /// Whether the hooks of one event run one after another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sequential: bool,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }

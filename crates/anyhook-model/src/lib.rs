@@ -28,7 +28,7 @@ pub mod snippet;
 pub mod suggest;
 mod word_enum;
 
-pub use capability::{InferredCapability, infer_capabilities};
+pub use capability::{InferredCapability, infer_capabilities, may_rewrite_input};
 pub use decide::{Ending, ExitRules, Failure, HookOutcome};
 pub use diagnostic::{Diagnostic, Severity, Span};
 pub use document::Format;

@@ -169,6 +169,13 @@ impl CompiledMatcher {
         target.is_none_or(|target| self.0.matches(target))
     }
 
+    /// The keys of which a target must have one to fit; `None` if only a comparison
+    /// can tell.
+    pub fn keys(&self) -> Option<Vec<String>> {
+        let mut keys = Vec::new();
+        self.0.collect_keys(&mut keys).then_some(keys)
+    }
+
     pub fn explain(&self, event: &HookEvent) -> MatchExplanation {
         let (matches, why) = match MatchTarget::from_event(event) {
             Some(target) => (self.0.matches(&target), self.0.why(&target)),
@@ -289,6 +296,29 @@ impl<'a> MatchTarget<'a> {
     }
 }
 
+impl MatchTarget<'_> {
+    /// The keys of the matchers that may fit; `None` if those of every key may.
+    pub fn keys(&self) -> Option<Vec<String>> {
+        let TargetKind::Call(call) = &self.0 else {
+            return None;
+        };
+        if call.is_unreadable {
+            return None;
+        }
+        let names = [call.tool, call.native].into_iter();
+        let names = names.chain(call.kinds.iter().copied()).map(name_key);
+        let mcp = call.mcp.map(|_| MCP_KEY.to_owned());
+        Some(names.chain(mcp).collect())
+    }
+}
+
+/// The key of every tool of an MCP server: their names are compared loosely.
+const MCP_KEY: &str = "mcp";
+
+fn name_key(name: &str) -> String {
+    format!("name {name}")
+}
+
 /// The name by which patterns know an MCP tool under every agent, whatever the
 /// agent calls it.
 pub fn canonical_mcp_name(server: &str, tool: &str) -> String {
@@ -316,6 +346,18 @@ impl Part {
             Matcher::Mcp { mcp, .. } => Self::Mcp(mcp.clone()),
             Matcher::Any(parts) => Self::Any(parts.iter().map(Self::new).collect()),
         }
+    }
+
+    /// False if there are none. See [`CompiledMatcher::keys`].
+    fn collect_keys(&self, keys: &mut Vec<String>) -> bool {
+        match self {
+            Self::Everything | Self::Pattern(..) => return false,
+            Self::Broken(..) => {}
+            Self::Tool(name) | Self::Name(name) => keys.push(name_key(name)),
+            Self::Mcp(_) => keys.push(MCP_KEY.to_owned()),
+            Self::Any(parts) => return parts.iter().all(|part| part.collect_keys(keys)),
+        }
+        true
     }
 
     fn matches(&self, target: &MatchTarget<'_>) -> bool {

@@ -280,9 +280,9 @@ fn listen_for_signals() -> Option<Cancel> {
 /// Ctrl-C, and the end of the console or of the session.
 #[cfg(windows)]
 fn listen_for_signals() -> Option<Cancel> {
-    let cancel = Cancel::default();
-    let shared = cancel.clone();
-    ctrlc::set_handler(move || shared.set()).ok()?;
+    let (trigger, cancel) = Cancel::with_trigger(None).ok()?;
+    let mut trigger = Some(trigger);
+    ctrlc::set_handler(move || drop(trigger.take())).ok()?;
     Some(cancel)
 }
 

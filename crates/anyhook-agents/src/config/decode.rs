@@ -486,6 +486,7 @@ impl Decoder<'_> {
             manifest: Manifest {
                 spec: SPEC.to_owned(),
                 hooks,
+                sequential: false,
                 extra,
             },
             findings: self.findings,

@@ -70,6 +70,7 @@ fn source(hook: Hook) -> ConversionSource {
     ConversionSource::canonical(Manifest {
         spec: SPEC.to_owned(),
         hooks: vec![hook],
+        sequential: false,
         extra: serde_json::Map::new(),
     })
 }

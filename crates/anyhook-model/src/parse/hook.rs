@@ -33,6 +33,7 @@ impl Checker<'_> {
         };
         let mut spec = None;
         let mut hooks = None;
+        let mut sequential = false;
         let mut extra = Map::new();
         let (mut has_spec, mut has_hooks) = (false, false);
         for member in members {
@@ -45,6 +46,9 @@ impl Checker<'_> {
                 "hooks" => {
                     has_hooks = true;
                     hooks = self.hooks(&member.value, &at);
+                }
+                "sequential" => {
+                    sequential = self.flag(&member.value, &at).unwrap_or_default();
                 }
                 _ => {
                     let value = self.unknown_field(member, fields::MANIFEST, path);
@@ -72,6 +76,7 @@ impl Checker<'_> {
         Some(Manifest {
             spec: spec?,
             hooks: hooks?,
+            sequential,
             extra,
         })
     }

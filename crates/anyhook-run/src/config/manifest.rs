@@ -54,6 +54,16 @@ impl SelectedHook<'_> {
         trust::hook_files(&self.hook, self.scope, &self.root, self.folder())
     }
 
+    /// The text of what runs, as far as it can be read: its commands and their scripts.
+    pub(crate) fn program_text(&self) -> String {
+        let handler = &self.hook.handler;
+        let command = command(handler).map(|command| command.to_line(|_| None).into_owned());
+        let files = self.files().files.into_iter();
+        let scripts = files.filter_map(|path| read_bytes(&path, MAX_SCRIPT_BYTES).ok());
+        let texts = command.map(String::into_bytes).into_iter().chain(scripts);
+        String::from_utf8_lossy(&texts.collect::<Vec<_>>().join(&b'\n')).into_owned()
+    }
+
     /// A run of this hook, for the journal.
     pub(crate) fn new_run(&self, outcome: RunOutcome, message: Option<String>) -> HookRun {
         HookRun {
@@ -81,6 +91,8 @@ impl SelectedHook<'_> {
 pub(crate) struct LoadedManifest {
     pub(crate) source: ConfigSource,
     pub(super) hooks: ManifestHooks,
+    /// Its hooks run one after another.
+    pub(crate) is_sequential: bool,
     /// `Ok(None)`: trusted as a whole, by its location or because the engine
     /// trusts everything. With a consent, the files of each hook are compared
     /// just before it runs.
@@ -137,19 +149,22 @@ impl<'a> ManifestLoader<'a> {
                 (trust.map(Some), required)
             }
         };
-        let hooks = match (&trust, source.scope) {
-            (Err(_), Scope::Project) if required.is_some() => self.unapproved_hooks(&source),
+        let (hooks, is_sequential) = match (&trust, source.scope) {
+            (Err(_), Scope::Project) if required.is_some() => {
+                (self.unapproved_hooks(&source), false)
+            }
             (Err(_), Scope::Project) => {
                 // The records that name the required ones are damaged.
-                let hooks = parse_hooks(&source, problems)?;
+                let hooks = parse_usable(&source, problems)?.hooks;
                 required = Some(trust::required_hooks(&hooks));
-                ManifestHooks::All(hooks)
+                (ManifestHooks::All(hooks), false)
             }
             _ => self.hooks(&source, trust.is_ok(), problems)?,
         };
         Some(LoadedManifest {
             source,
             hooks,
+            is_sequential,
             trust,
             required: required.unwrap_or_default(),
         })
@@ -166,12 +181,13 @@ impl<'a> ManifestLoader<'a> {
         ManifestHooks::All(manifest.map(|manifest| manifest.hooks).unwrap_or_default())
     }
 
+    /// Also whether they run one after another.
     fn hooks(
         &mut self,
         source: &ConfigSource,
         is_trusted: bool,
         problems: &mut Vec<LoadProblem>,
-    ) -> Option<ManifestHooks> {
+    ) -> Option<(ManifestHooks, bool)> {
         let dirs = &self.engine.dirs;
         // What the user can write does not count for the administrator's hooks.
         let has_cache = source.scope != Scope::Managed && dirs.is_state_trusted();
@@ -180,7 +196,7 @@ impl<'a> ManifestLoader<'a> {
         let hash = event.map(|_| manifest_cache::manifest_hash(format(source), &source.text));
         let lookup = event.zip(hash.as_deref());
         match lookup.map(|(event, hash)| ManifestHooks::load(state, hash, event)) {
-            Some(CacheLookup::Found(hooks)) => return Some(hooks),
+            Some(CacheLookup::Found(hooks, is_sequential)) => return Some((hooks, is_sequential)),
             Some(CacheLookup::Tampered) => {
                 let path = source.path.display();
                 self.notices.push(format!(
@@ -190,12 +206,13 @@ impl<'a> ManifestLoader<'a> {
             }
             Some(CacheLookup::Missing) | None => {}
         }
-        let hooks = parse_hooks(source, problems)?;
+        let manifest = parse_usable(source, problems)?;
+        let (hooks, is_sequential) = (manifest.hooks, manifest.sequential);
         // Nothing of an untrusted project is stored among the user's files.
         if let Some(hash) = hash.filter(|_| is_trusted) {
-            ManifestHooks::save(&hooks, state, &hash);
+            ManifestHooks::save(&hooks, is_sequential, state, &hash);
         }
-        Some(ManifestHooks::All(hooks))
+        Some((ManifestHooks::All(hooks), is_sequential))
     }
 }
 
@@ -254,7 +271,7 @@ impl LoadedManifest {
     /// Why it cannot be used, approved or not.
     pub(crate) fn mistakes(&self) -> Vec<LoadProblem> {
         let mut problems = Vec::new();
-        parse_hooks(&self.source, &mut problems);
+        parse_usable(&self.source, &mut problems);
         problems
     }
 
@@ -315,11 +332,7 @@ impl LoadedManifest {
 /// Whether the policies let a trusted hook run.
 fn admit(selected: &SelectedHook<'_>, rules: &Rulebook) -> HookVerdict {
     let hook = &*selected.hook;
-    let script = rules.needs_script().then(|| {
-        let files = selected.files().files.into_iter();
-        let texts = files.filter_map(|path| read_bytes(&path, MAX_SCRIPT_BYTES).ok());
-        String::from_utf8_lossy(&texts.collect::<Vec<_>>().concat()).into_owned()
-    });
+    let script = rules.needs_script().then(|| selected.program_text());
     let folder = Some(selected.folder());
     match rules.admit(folder, selected.scope, hook, script.as_deref()) {
         Ok(()) => HookVerdict::Runs,
@@ -344,12 +357,12 @@ fn parse_manifest(source: &ConfigSource) -> (Option<Manifest>, Vec<Diagnostic>) 
 }
 
 /// `None` if it has mistakes, which are added to `problems`.
-fn parse_hooks(source: &ConfigSource, problems: &mut Vec<LoadProblem>) -> Option<Vec<Hook>> {
+fn parse_usable(source: &ConfigSource, problems: &mut Vec<LoadProblem>) -> Option<Manifest> {
     let (manifest, findings) = parse_manifest(source);
     if manifest.is_none() {
         problems.push(parse_problem(source, &findings));
     }
-    Some(manifest?.hooks)
+    manifest
 }
 
 /// Whether a hook runs for an event.

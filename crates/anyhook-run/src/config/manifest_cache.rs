@@ -1,11 +1,15 @@
 //! On-disk cache of a parsed manifest, so that YAML is parsed and checked only
 //! once and an event reads only its own hooks.
 //!
-//! A file consists of a header, an index and one segment per event. The header
-//! has a MAC over the manifest's hash and the index, and the index has the hash
-//! of every segment: the header and the segment that an event needs are verified,
-//! whatever the size of the manifest. A file that fails is not used. A managed
-//! manifest has no cache, because the user can compute the MAC.
+//! A file consists of a header, an index and segments. The header has a MAC over the
+//! manifest's hash and the index, and the index has the hash of every segment: the
+//! header and the segments that an event needs are verified, whatever the size of
+//! the manifest. A file that fails is not used. A managed manifest has no cache,
+//! because the user can compute the MAC.
+//!
+//! The hooks of an event are in several segments: those whose matcher names tools are
+//! spread over buckets by these names, and the others have a segment of their own. So
+//! a call reads the hooks of its event and tool, and few others.
 //!
 //! A segment has one line per hook: its position, its matcher and the hook itself
 //! as JSON, separated by tabs (which JSON does not contain). A manifest is known by
@@ -14,6 +18,7 @@
 //! the next manifest with the same slot: nothing accumulates.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -34,7 +39,7 @@ const MAGIC: &str = "anyhook plan ";
 const SLOTS: u32 = 4096;
 
 /// Changes with the file format and with the fields of a hook.
-const VERSION: &str = concat!("4/", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("5/", env!("CARGO_PKG_VERSION"));
 
 /// What is read at once; most files are smaller.
 const FIRST_READ_BYTES: u64 = 16 * 1024;
@@ -54,15 +59,30 @@ fn slot_path(state: &Path, manifest: &str) -> PathBuf {
     state.join(FOLDER).join(format!("{slot:03x}"))
 }
 
+/// How many hooks with a tool's name share a bucket, on average.
+const HOOKS_PER_BUCKET: usize = 32;
+
+/// More buckets than this would make the index, which every call reads, too long.
+const MAX_BUCKETS: usize = 256;
+
+/// The bucket of hooks that can be for any tool.
+const ANY_TOOL: &str = "*";
+
+/// The first line of the index, for a manifest with and without `sequential: true`.
+const SEQUENTIAL: &str = "sequential";
+const SIDE_BY_SIDE: &str = "side by side";
+
 /// The hooks of a manifest, as far as they are needed.
 #[derive(Debug)]
 pub(super) enum ManifestHooks {
     All(Vec<Hook>),
     /// In a process that handles many events.
     Compiled(Vec<(Hook, CompiledMatcher)>),
-    /// Verified segments of the events with these names.
+    /// Verified segments of the events with these names, and of these buckets.
     Segments {
         events: Vec<String>,
+        /// `None`: every tool.
+        keys: Option<Vec<String>>,
         text: String,
     },
 }
@@ -70,7 +90,8 @@ pub(super) enum ManifestHooks {
 /// What was found in the cache.
 #[derive(Debug)]
 pub(super) enum CacheLookup {
-    Found(ManifestHooks),
+    /// Also whether the manifest has `sequential: true`.
+    Found(ManifestHooks, bool),
     /// There is no file, or one of another manifest, version or key.
     Missing,
     /// The file is not as anyhook has written it.
@@ -86,21 +107,26 @@ impl ManifestHooks {
         let Some(key) = CacheKey::load(state) else {
             return CacheLookup::Missing;
         };
-        let events = [event.event.as_str(), event.native_event.as_str()];
-        match read_segments(file, metadata.len(), &key, manifest, &events) {
-            Ok(text) => CacheLookup::Found(Self::Segments {
-                events: events.map(str::to_owned).to_vec(),
-                text,
-            }),
+        let wanted = WantedSegments::for_event(event);
+        match read_segments(file, metadata.len(), &key, manifest, &wanted) {
+            Ok((text, is_sequential)) => {
+                let hooks = Self::Segments {
+                    events: wanted.events.map(str::to_owned).to_vec(),
+                    keys: wanted.keys,
+                    text,
+                };
+                CacheLookup::Found(hooks, is_sequential)
+            }
             Err(Unusable::Foreign) => CacheLookup::Missing,
             Err(Unusable::Tampered) => CacheLookup::Tampered,
         }
     }
 
-    pub(super) fn save(hooks: &[Hook], state: &Path, manifest: &str) {
+    pub(super) fn save(hooks: &[Hook], is_sequential: bool, state: &Path, manifest: &str) {
         // If this fails, the next event parses the manifest again.
         let key = CacheKey::load_or_create(state);
-        if let Some(content) = key.and_then(|key| encode(hooks, &key, manifest)) {
+        let content = key.and_then(|key| encode(hooks, is_sequential, &key, manifest));
+        if let Some(content) = content {
             let path = slot_path(state, manifest);
             let _ = anyhook_util::fs::replace(&path, content.as_bytes());
         }
@@ -141,15 +167,56 @@ impl ManifestHooks {
                 let selected = selected.map(|(at, (hook, _))| (at, Cow::Borrowed(hook)));
                 Some(selected.collect())
             }
-            Self::Segments { events, text } => {
-                let names = [&event.event, &event.native_event];
-                if !names.iter().all(|name| events.contains(name)) {
+            Self::Segments { events, keys, text } => {
+                let wanted = WantedSegments::for_event(event);
+                let has_event = |name: &&str| events.iter().any(|event| event == name);
+                let has_keys = match (keys, &wanted.keys) {
+                    (None, _) => true,
+                    (Some(_), None) => false,
+                    (Some(keys), Some(wanted)) => wanted.iter().all(|key| keys.contains(key)),
+                };
+                if !has_keys || !wanted.events.iter().all(has_event) {
                     return None;
                 }
                 select_lines(text, subject.as_ref())
             }
         }
     }
+}
+
+/// The segments that an event needs.
+struct WantedSegments<'a> {
+    events: [&'a str; 2],
+    /// Of the tool that the event is about; `None`: every tool.
+    keys: Option<Vec<String>>,
+}
+
+impl<'a> WantedSegments<'a> {
+    fn for_event(event: &'a HookEvent) -> Self {
+        Self {
+            events: [&event.event, &event.native_event],
+            keys: MatchTarget::from_event(event).and_then(|target| target.keys()),
+        }
+    }
+
+    fn contains(&self, event: &str, bucket: &str, buckets: usize) -> bool {
+        let is_for_tool = match &self.keys {
+            Some(keys) if bucket != ANY_TOOL => {
+                let mut wanted = keys.iter().map(|key| bucket_name(key, buckets));
+                wanted.any(|wanted| wanted == bucket)
+            }
+            _ => true,
+        };
+        self.events.contains(&event) && is_for_tool
+    }
+}
+
+/// FNV-1a, which spreads names well enough and is the same on every machine.
+fn bucket_name(key: &str, buckets: usize) -> String {
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash % buckets.max(1) as u64).to_string()
 }
 
 /// The hooks of verified lines that match.
@@ -170,35 +237,49 @@ fn select_lines(
             selected.push((position.parse().ok()?, Cow::Owned(hook)));
         }
     }
-    // Those of two names come in two segments.
+    // Those of two names come in two segments, and one hook may be in both.
     selected.sort_by_key(|(position, _)| *position);
+    selected.dedup_by_key(|(position, _)| *position);
     Some(selected)
 }
 
 /// The content of a cache file.
-fn encode(hooks: &[Hook], key: &CacheKey, manifest: &str) -> Option<String> {
-    let mut segments: Vec<(&str, String)> = Vec::new();
+fn encode(hooks: &[Hook], is_sequential: bool, key: &CacheKey, manifest: &str) -> Option<String> {
+    let buckets = (hooks.len() / HOOKS_PER_BUCKET).clamp(1, MAX_BUCKETS);
+    let mut segments: BTreeMap<(&str, String), String> = BTreeMap::new();
     for (position, hook) in hooks.iter().enumerate() {
         let matcher = hook.matcher.as_ref().map(serde_json::to_string);
         let matcher = matcher.transpose().ok()?.unwrap_or_default();
         let json = serde_json::to_string(hook).ok()?;
         let line = [&position.to_string(), "\t", &matcher, "\t", &json, "\n"].concat();
-        match segments.iter_mut().find(|(event, _)| *event == hook.event) {
-            Some((_, segment)) => segment.push_str(&line),
-            None => segments.push((&hook.event, line)),
+        let keys = CompiledMatcher::new(hook.matcher.as_ref()).keys();
+        let mut names = match keys.filter(|keys| !keys.is_empty()) {
+            Some(keys) => keys.iter().map(|key| bucket_name(key, buckets)).collect(),
+            None => vec![ANY_TOOL.to_owned()],
+        };
+        names.sort();
+        names.dedup();
+        for name in names {
+            let segment = segments.entry((&hook.event, name)).or_default();
+            segment.push_str(&line);
         }
     }
-    let mut index = String::new();
-    for (event, segment) in &segments {
+    let order = if is_sequential {
+        SEQUENTIAL
+    } else {
+        SIDE_BY_SIDE
+    };
+    let mut index = format!("{buckets} {order}\n");
+    for ((event, bucket), segment) in &segments {
         let event = serde_json::to_string(event).ok()?;
-        let length = segment.len().to_string();
-        index.extend([&sha256(segment.as_bytes()), " ", &length, " ", &event, "\n"]);
+        let (hash, length) = (sha256(segment.as_bytes()), segment.len().to_string());
+        index.extend([&hash, " ", &length, " ", bucket, " ", &event, "\n"]);
     }
     let mac = index_mac(key, manifest, index.as_bytes());
     let id = &key.id;
     let length = index.len();
     let mut content = format!("{MAGIC}{VERSION} {id} {manifest} {mac} {length}\n{index}");
-    content.extend(segments.into_iter().map(|(_, segment)| segment));
+    content.extend(segments.into_values());
     Some(content)
 }
 
@@ -215,14 +296,15 @@ enum Unusable {
     Tampered,
 }
 
-/// The verified lines of these events.
+/// The verified lines of the wanted segments, and whether the manifest has
+/// `sequential: true`.
 fn read_segments(
     mut file: impl Read + Seek,
     size: u64,
     key: &CacheKey,
     manifest: &str,
-    events: &[&str],
-) -> Result<String, Unusable> {
+    wanted: &WantedSegments<'_>,
+) -> Result<(String, bool), Unusable> {
     let tampered = || Unusable::Tampered;
     if size > MAX_FILE_BYTES {
         return Err(Unusable::Tampered);
@@ -261,15 +343,20 @@ fn read_segments(
     }
     // From here on, the index is as anyhook has written it.
     let index = std::str::from_utf8(index).map_err(|_| Unusable::Tampered)?;
-    let (mut wanted, mut position) = (Vec::new(), index_end);
-    for line in index.lines() {
-        let mut parts = line.splitn(3, ' ');
-        let (hash, length, event) = (parts.next(), parts.next(), parts.next());
+    let mut lines = index.lines();
+    let first_line = lines.next().and_then(|line| line.split_once(' '));
+    let (buckets, order) = first_line.ok_or_else(tampered)?;
+    let buckets = buckets.parse().map_err(|_| Unusable::Tampered)?;
+    let (mut found, mut position) = (Vec::new(), index_end);
+    for line in lines {
+        let mut parts = line.splitn(4, ' ');
+        let (hash, length) = (parts.next(), parts.next());
+        let (bucket, event) = (parts.next().unwrap_or_default(), parts.next());
         let length: u64 = length.and_then(|it| it.parse().ok()).ok_or_else(tampered)?;
         let event = event.and_then(|event| event.strip_prefix('"')?.strip_suffix('"'));
         let end = position.checked_add(length).ok_or_else(tampered)?;
-        if event.is_some_and(|event| events.contains(&event)) {
-            wanted.push((hash.unwrap_or_default(), position, end));
+        if event.is_some_and(|event| wanted.contains(event, bucket, buckets)) {
+            found.push((hash.unwrap_or_default(), position, end));
         }
         position = end;
     }
@@ -277,7 +364,7 @@ fn read_segments(
         return Err(Unusable::Tampered);
     }
     let mut text = String::new();
-    for (hash, from, to) in wanted {
+    for (hash, from, to) in found {
         let segment = match slice(&start, from, to) {
             Some(segment) => Cow::Borrowed(segment),
             None => Cow::Owned(read_at(&mut file, from, to).ok_or_else(tampered)?),
@@ -287,7 +374,7 @@ fn read_segments(
         }
         text.push_str(std::str::from_utf8(&segment).map_err(|_| Unusable::Tampered)?);
     }
-    Ok(text)
+    Ok((text, order == SEQUENTIAL))
 }
 
 fn slice(bytes: &[u8], from: u64, to: u64) -> Option<&[u8]> {
@@ -307,10 +394,10 @@ fn read_at(file: &mut (impl Read + Seek), from: u64, to: u64) -> Option<Vec<u8>>
 #[doc(hidden)]
 pub fn cached_hooks(content: &[u8], secret: [u8; 32], event: &HookEvent) -> Option<Vec<Hook>> {
     let key = CacheKey::new(secret);
-    let events = [event.event.as_str(), event.native_event.as_str()];
+    let wanted = WantedSegments::for_event(event);
     let size = content.len() as u64;
     let file = std::io::Cursor::new(content);
-    let text = read_segments(file, size, &key, "manifest", &events).ok()?;
+    let (text, _) = read_segments(file, size, &key, "manifest", &wanted).ok()?;
     let hooks = select_lines(&text, MatchTarget::from_event(event).as_ref())?;
     Some(
         hooks
@@ -323,7 +410,7 @@ pub fn cached_hooks(content: &[u8], secret: [u8; 32], event: &HookEvent) -> Opti
 /// For the same tests: the content of a cache file.
 #[doc(hidden)]
 pub fn cache_content(hooks: &[Hook], secret: [u8; 32]) -> Option<String> {
-    encode(hooks, &CacheKey::new(secret), "manifest")
+    encode(hooks, false, &CacheKey::new(secret), "manifest")
 }
 
 #[cfg(test)]
@@ -356,8 +443,9 @@ mod tests {
         let hooks = hooks();
         let state = tempfile::tempdir().unwrap();
         let state = state.path();
-        ManifestHooks::save(&hooks, state, "sum");
-        let CacheLookup::Found(stored) = ManifestHooks::load(state, "sum", &event("shell")) else {
+        ManifestHooks::save(&hooks, true, state, "sum");
+        let CacheLookup::Found(stored, true) = ManifestHooks::load(state, "sum", &event("shell"))
+        else {
             panic!("not found");
         };
         let mut parsed = ManifestHooks::All(hooks.clone());
@@ -374,6 +462,9 @@ mod tests {
                 found.hooks_for(&event("shell")).unwrap(),
                 expected(&[1, 2, 4])
             );
+        }
+        assert!(stored.hooks_for(&event("find")).is_none());
+        for found in [&parsed, &compiled] {
             assert_eq!(found.hooks_for(&event("find")).unwrap(), expected(&[2, 4]));
         }
         let other = HookEvent {
@@ -412,6 +503,58 @@ mod tests {
         }
         let longer = [&content[..], b"0\t\t{}\n"].concat();
         assert!(cached_hooks(&longer, [7; 32], &event).is_none());
+    }
+
+    /// Whatever the buckets are, a call gets the hooks that it would get without a cache.
+    #[test]
+    fn every_call_gets_its_hooks_from_the_buckets() {
+        let matchers = [
+            json!(null),
+            json!("shell"),
+            json!("Bash"),
+            json!(["file_edit", "web_fetch"]),
+            json!(["Bash", "shell"]),
+            json!({"pattern": "^B"}),
+            json!(["shell", {"pattern": "Edit"}]),
+            json!({"mcp": {"server": "git-hub"}}),
+            json!({"mcp": {"server": "*", "tool": "create"}}),
+            json!(["find", {"mcp": {"server": "x", "tool": "y"}}]),
+            json!([]),
+        ];
+        let hook = |n: usize| -> Hook {
+            let (name, matcher) = (format!("hook {n}"), &matchers[n % matchers.len()]);
+            let event = ["before_tool_execute", "PreToolUse", "session_start"][n % 3];
+            let mut hook = json!({"name": name, "event": event, "handler": {"type": "command", "command": "x"}});
+            if !matcher.is_null() {
+                hook["matcher"] = matcher.clone();
+            }
+            serde_json::from_value(hook).unwrap()
+        };
+        let datas = [
+            json!({"tool_name": "shell", "native_tool_name": "Bash"}),
+            json!({"tool_name": "file_edit", "native_tool_name": "MultiEdit"}),
+            json!({"tool_name": "mcp__git_hub__create", "native_tool_name": "mcp__git_hub__create", "mcp": {"server": "git_hub", "tool": "create"}}),
+            json!({"tool_name": "y", "native_tool_name": "x_y", "mcp": {"server": "", "tool": "y"}}),
+            json!({"tool_name": ""}),
+            json!({"source": "startup"}),
+            json!({}),
+        ];
+        for count in [1, 11, 700] {
+            let hooks: Vec<Hook> = (0..count).map(hook).collect();
+            let content = cache_content(&hooks, [1; 32]).unwrap();
+            for (data, name) in datas.iter().flat_map(|data| {
+                ["before_tool_execute", "session_start", "after_tool_execute"]
+                    .map(|name| (data, name))
+            }) {
+                let event = json!({"event": name, "source": "x", "native_event": "PreToolUse", "data": data});
+                let event: HookEvent = serde_json::from_value(event).unwrap();
+                let found = cached_hooks(content.as_bytes(), [1; 32], &event).unwrap();
+                let all = ManifestHooks::All(hooks.clone());
+                let expected = all.hooks_for(&event).unwrap().into_iter();
+                let expected: Vec<Hook> = expected.map(|(_, hook)| hook.into_owned()).collect();
+                assert_eq!(found, expected, "{count} hooks, {name}, {data}");
+            }
+        }
     }
 
     #[test]

@@ -8,12 +8,12 @@ use ::openhook::Envelope;
 use anyhook_guard::CommandReadings;
 use anyhook_model::event::field;
 use anyhook_model::registry::{self, Semantic};
-use anyhook_model::{HookEvent, HookResponse, RunOutcome, Scope, merge};
+use anyhook_model::{HookEvent, HookResponse, Scope, merge};
 
 use super::rewrites::Rewrites;
 use super::{Engine, EventOptions, EventOutcome};
 use crate::config::effective::EffectiveConfig;
-use crate::config::manifest::{self, SelectedHook};
+use crate::config::manifest;
 use crate::config::policy::Rulebook;
 use crate::openhook::consumers::{self, Consumers};
 use crate::record::duplicate::{self, CallIdentity, Delivery};
@@ -141,12 +141,12 @@ impl EventRun<'_> {
         self.outcome.warnings.extend(recording);
         let (consumers, notices) = Consumers::find(self.engine, config.openhook.as_deref());
         self.outcome.warnings.extend(notices);
-        for (n, manifest) in config.manifests.iter().enumerate() {
-            if only.is_none_or(|scope| scope == manifest.source.scope) {
-                self.report_distrust(manifest, &config.manifests);
-                self.run_manifest(&config, n, only.is_some());
-            }
+        let all = config.manifests.iter().enumerate();
+        let concerned = all.filter(|(_, it)| only.is_none_or(|scope| scope == it.source.scope));
+        for (_, manifest) in concerned.clone() {
+            self.report_distrust(manifest, &config.manifests);
         }
+        self.run_manifests(&config, concerned.map(|(n, _)| n), only.is_some());
         self.judge_rewritten(&config, only);
         if !self.outcome.runs.is_empty() {
             let notices = self.options.notices.iter().cloned();
@@ -193,15 +193,6 @@ impl EventRun<'_> {
             self.event.to_mut().timestamp = None;
         }
         consumers::envelopes(self.engine, &self.event)
-    }
-
-    pub(super) fn push_run(
-        &mut self,
-        hook: &SelectedHook<'_>,
-        outcome: RunOutcome,
-        message: Option<String>,
-    ) {
-        self.outcome.runs.push(hook.new_run(outcome, message));
     }
 
     pub(super) fn merge(&mut self, response: HookResponse) {

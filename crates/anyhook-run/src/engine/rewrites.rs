@@ -1,9 +1,10 @@
 //! Input that hooks rewrite, and the guards that must decide about the result.
 //!
-//! Hooks run in order, the administrator's first, and each sees the input as the
-//! earlier ones have rewritten it. A guard would thus never see what a later hook
-//! makes of the call that it let pass. So after a rewrite every blocking hook that
-//! does not know the final input is asked about it:
+//! Hooks that may rewrite the input run in order, the administrator's first, and each
+//! sees it as the earlier ones have rewritten it. A guard would thus never see what a
+//! later hook makes of the call that it let pass, nor what a hook that runs beside it
+//! does. So after a rewrite every blocking hook that does not know the final input is
+//! asked about it:
 //!
 //! * It can still deny or ask. Its approval of the earlier input does not count.
 //! * A hook of a greater scope than the last rewriter's may rewrite again, so that
@@ -66,35 +67,55 @@ impl EventRun<'_> {
         known.iter().all(|known| *known == self.rewrites.count)
     }
 
-    /// Adds the response of a hook.
-    pub(super) fn take_response(&mut self, selected: &SelectedHook<'_>, response: HookResponse) {
+    /// How often hooks have rewritten the input so far.
+    pub(super) fn rewrite_count(&self) -> usize {
+        self.rewrites.count
+    }
+
+    /// Takes the response of a hook that ran when the input had been rewritten
+    /// `known` times. Its rewrite has effect at once; the rest is returned, to be
+    /// merged in the order of the manifests.
+    pub(super) fn take_response(
+        &mut self,
+        selected: &SelectedHook<'_>,
+        mut response: HookResponse,
+        known: usize,
+    ) -> HookResponse {
         let is_second_look = self.rewrites.is_second_look;
         let may_rewrite = !is_second_look
             || (!self.outcome.duplicate && Some(selected.scope) > self.rewrites.scope);
-        let updated = response.updated_input.as_ref().filter(|_| may_rewrite);
+        let is_current = known == self.rewrites.count;
+        let updated = response.updated_input.take().filter(|_| may_rewrite);
         if let Some(updated) = updated {
             // The next hook sees the input as this one has rewritten it.
-            self.rewrite(updated, selected.scope);
+            self.rewrite(&updated, selected.scope);
+            self.merge(HookResponse {
+                updated_input: Some(updated),
+                ..HookResponse::default()
+            });
         }
         self.rewrites.judgements.push(Judgement {
             hook: selected.label.clone(),
             manifest: selected.manifest.to_string_lossy().into_owned(),
             decision: response.decision,
-            known: self.rewrites.count,
+            known: if is_current {
+                self.rewrites.count
+            } else {
+                known
+            },
         });
         if !is_second_look {
-            return self.merge(response);
+            return response;
         }
         // What it has said before is in the response already.
         let is_new = response.decision > self.outcome.response.decision
             && response.decision != Some(Decision::Allow);
-        self.merge(HookResponse {
+        HookResponse {
             decision: response.decision.filter(|_| is_new),
             reason: response.reason.filter(|_| is_new),
             should_continue: response.should_continue,
-            updated_input: response.updated_input.filter(|_| may_rewrite),
             ..HookResponse::default()
-        });
+        }
     }
 
     fn rewrite(&mut self, updated: &Map<String, Value>, scope: Scope) {
@@ -122,7 +143,7 @@ impl EventRun<'_> {
         // The administrator's last: nobody changes the input after them.
         for (n, manifest) in config.manifests.iter().enumerate().rev() {
             if only.is_none_or(|scope| scope == manifest.source.scope) {
-                self.run_manifest(config, n, true);
+                self.run_manifests(config, std::iter::once(n), true);
             }
         }
         let new = std::mem::replace(&mut self.outcome.warnings, known);

@@ -33,7 +33,7 @@ use unix as platform;
 use windows as platform;
 
 pub use environment::BaseEnvironment;
-pub use platform::{Cancel, call_with_timeout, detach_self, has_posix_shell};
+pub use platform::{Cancel, CancelTrigger, call_with_timeout, detach_self, has_posix_shell};
 #[cfg(unix)]
 pub use {
     signals::reset_inherited_signals,

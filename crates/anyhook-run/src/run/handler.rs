@@ -59,6 +59,8 @@ pub struct HandlerRun {
     pub record: HookRun,
     /// The parts of the event that its dialect could not carry.
     pub lost: Vec<Loss>,
+    /// It was ended before it could answer.
+    pub is_cancelled: bool,
 }
 
 /// The output of a handler, before the rules are applied.
@@ -70,10 +72,12 @@ struct HandlerOutput {
     lost: Vec<Loss>,
     /// Its dialect has no way to decide.
     observes_only: bool,
+    is_cancelled: bool,
 }
 
 impl HandlerOutput {
     fn without_answer(end: ProcessEnd) -> Self {
+        let is_cancelled = end == ProcessEnd::Cancelled;
         let ending = match end {
             ProcessEnd::Exit(code) => Ending::Exit(code),
             ProcessEnd::Signal(signal) => Ending::Signal(signal),
@@ -88,6 +92,7 @@ impl HandlerOutput {
             notes: Vec::new(),
             lost: Vec::new(),
             observes_only: false,
+            is_cancelled,
         }
     }
 
@@ -165,6 +170,7 @@ impl HandlerCall<'_> {
         };
         let cannot_start = |why| HandlerOutput::without_answer(ProcessEnd::NotStarted(why));
         let mut stderr = None;
+        let mut is_cancelled = false;
         let (outcome, exit, lost) = match output.unwrap_or_else(|why| Some(cannot_start(why))) {
             None => (self.without_evaluator(), None, Vec::new()),
             Some(output) => {
@@ -178,6 +184,7 @@ impl HandlerCall<'_> {
                 let mut rules = self.rules();
                 rules.blocking &= !output.observes_only;
                 let lost = output.lost.clone();
+                is_cancelled = output.is_cancelled;
                 let mut outcome = self.checked(rules, outcome(rules, output));
                 for warning in &mut outcome.warnings {
                     *warning = format!("hook `{}`: {warning}", self.selected.label);
@@ -195,6 +202,7 @@ impl HandlerCall<'_> {
             },
             outcome,
             lost,
+            is_cancelled,
         }
     }
 

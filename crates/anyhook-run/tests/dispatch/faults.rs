@@ -258,7 +258,8 @@ fn a_manifest_with_mistakes_or_a_missing_one() {
     assert!(!observed.is_deny(), "nothing can be prevented there");
 
     let scratch = DispatchScratch::new();
-    scratch.manifest(
+    scratch.manifest_with(
+        "sequential: true\n",
         &[
             hook("first", "before_tool_execute", "rm -r .anyhook", ""),
             hook(

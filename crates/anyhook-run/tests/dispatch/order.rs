@@ -1,6 +1,7 @@
 //! Which hooks run, in which order, and how their responses merge.
 
 use anyhook_model::RunOutcome;
+use anyhook_testkit::wait_until;
 use serde_json::json;
 
 use crate::scratch::{DispatchScratch, hook, manifest};
@@ -46,8 +47,13 @@ fn a_deny_ends_guards_and_not_observers() {
                 "echo because >&2; exit 2",
                 "blocking: true",
             ),
-            hook("guard", BEFORE, "touch guard-ran", "blocking: true"),
-            hook("observer", BEFORE, "touch observer-ran", ""),
+            hook(
+                "guard",
+                BEFORE,
+                "sleep 60; touch guard-ran",
+                "blocking: true",
+            ),
+            hook("observer", BEFORE, "sleep 0.5; touch observer-ran", ""),
         ]
         .concat(),
     );
@@ -92,17 +98,176 @@ fn a_rewrite_is_seen_by_the_next() {
         output.response()["updated_input"],
         json!({"command": "ls -l", "timeout_ms": 5})
     );
-    // A guard is asked again about what a later hook has rewritten.
+    // Hooks that rewrite run first, so the guard sees what will run.
+    let expected = [json!({"command": "ls -l", "timeout_ms": 5})];
+    assert_eq!(seen_inputs(&scratch), expected);
+}
+
+/// The inputs of the events in the file `seen`, one in a line.
+fn seen_inputs(scratch: &DispatchScratch) -> Vec<serde_json::Value> {
     let seen = scratch.read("project/seen");
-    let seen = seen.lines().filter(|line| !line.is_empty()).map(|line| {
+    let lines = seen.lines().filter(|line| !line.is_empty());
+    let input = |line: &str| {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         event["data"]["tool_input"].clone()
-    });
-    let expected = [
-        json!({"command": "ls -l"}),
-        json!({"command": "ls -l", "timeout_ms": 5}),
-    ];
-    assert_eq!(seen.collect::<Vec<_>>(), expected);
+    };
+    lines.map(input).collect()
+}
+
+/// Rewrites the command without a word of it in the script.
+const UNANNOUNCED: &str = r#"w=updated; echo "{\"${w}_input\":{\"command\":\"ls -l\"}}""#;
+
+#[test]
+fn a_guard_is_asked_again_about_an_unannounced_rewrite() {
+    let guard = "cat >>seen; echo >>seen; grep -q 'ls -l' seen && exit 2; exit 0";
+    for sequential in [false, true] {
+        for guard_is_first in [true, false] {
+            let scratch = DispatchScratch::new();
+            let mut hooks = vec![
+                hook("guard", BEFORE, guard, "blocking: true"),
+                hook("rewriter", BEFORE, UNANNOUNCED, ""),
+            ];
+            if !guard_is_first {
+                hooks.reverse();
+            }
+            let start = if sequential { "sequential: true\n" } else { "" };
+            scratch.manifest_with(start, &hooks.concat());
+            let output = scratch.call();
+            let case = format!("sequential {sequential}, guard first {guard_is_first}");
+            assert_eq!(output.response()["decision"], "deny", "{case}");
+            let mut expected = vec![json!({"command": "ls"}), json!({"command": "ls -l"})];
+            if sequential && !guard_is_first {
+                expected.remove(0);
+            }
+            assert_eq!(seen_inputs(&scratch), expected, "{case}");
+        }
+    }
+}
+
+#[test]
+fn of_two_unannounced_rewrites_the_guards_judge_the_result() {
+    let rewrite = |command: &str| UNANNOUNCED.replace("ls -l", command);
+    let scratch = DispatchScratch::new();
+    scratch.manifest(
+        &[
+            hook("guard", BEFORE, "cat >>seen; echo >>seen", "blocking: true"),
+            hook("one", BEFORE, &format!("sleep 0.3; {}", rewrite("one")), ""),
+            hook("two", BEFORE, &rewrite("two"), ""),
+        ]
+        .concat(),
+    );
+    let output = scratch.call();
+    let (first, last) = (json!({"command": "ls"}), json!({"command": "two"}));
+    assert_eq!(output.response()["updated_input"], last);
+    assert_eq!(seen_inputs(&scratch), [first, last]);
+}
+
+/// Each waits for the other: one after another they would time out.
+#[test]
+fn hooks_run_side_by_side_and_are_merged_in_order() {
+    let meet = |own: &str, other: &str| {
+        format!(
+            "touch {own}; while [ ! -e {other} ]; do sleep 0.02; done; echo '{{\"context\":\"{own}\"}}'"
+        )
+    };
+    let scratch = DispatchScratch::new();
+    let more = "blocking: true\nhandler.timeout: 20\nhandler.timeout_action: block";
+    scratch.write(
+        "config/hooks.yaml",
+        &manifest(&hook("user", BEFORE, &meet("a", "c"), more)),
+    );
+    scratch.manifest(
+        &[
+            hook(
+                "first",
+                BEFORE,
+                &format!("sleep 0.3; {}", meet("b", "a")),
+                more,
+            ),
+            hook("guard", BEFORE, "anyhook guard git", more),
+            hook("second", BEFORE, &meet("c", "b"), more),
+        ]
+        .concat(),
+    );
+    let output = scratch.call();
+    let expected = json!({"context": "a\nb\nc"});
+    assert_eq!(output.response(), expected);
+    let runs = &scratch.journal()[0].hooks;
+    let names: Vec<&str> = runs.iter().map(|run| run.hook.as_str()).collect();
+    assert_eq!(names, ["user", "first", "guard", "second"]);
+}
+
+#[test]
+fn a_sequential_manifest_runs_its_hooks_one_after_another() {
+    let scratch = DispatchScratch::new();
+    let log = |word: &str, pause: &str| {
+        let command = format!("echo {word} >>log; sleep {pause}; echo {word} end >>log");
+        hook(word, BEFORE, &command, "")
+    };
+    scratch.manifest_with(
+        "sequential: true\n",
+        &[log("one", "0.4"), log("two", "0.2"), log("three", "0")].concat(),
+    );
+    // From the file, then from the cache.
+    for _ in 0..2 {
+        scratch.call();
+        assert_eq!(
+            scratch.read("project/log"),
+            "one\none end\ntwo\ntwo end\nthree\nthree end\n"
+        );
+        std::fs::remove_file(scratch.project().join("log")).unwrap();
+    }
+}
+
+#[test]
+fn a_deny_of_a_project_does_not_end_the_administrators_guard() {
+    for command in ["echo project >&2; exit 2", "anyhook guard filesystem"] {
+        let scratch = DispatchScratch::new();
+        let deny = "sleep 0.4; echo managed >&2; exit 2";
+        scratch.write(
+            "managed/hooks.yaml",
+            &manifest(&hook("managed", BEFORE, deny, "blocking: true")),
+        );
+        scratch.manifest(&hook("project", BEFORE, command, "blocking: true"));
+        let mut event = scratch.event(BEFORE);
+        event["data"]["tool_input"]["command"] = "rm -rf /".into();
+        let output = scratch.run(&event);
+        let reason = output.response()["reason"].to_string();
+        assert!(reason.starts_with("\"managed\\n"), "{output:?}");
+        let runs = &scratch.journal()[0].hooks;
+        let outcomes: Vec<RunOutcome> = runs.iter().map(|run| run.outcome).collect();
+        assert_eq!(outcomes, [RunOutcome::Deny, RunOutcome::Deny]);
+    }
+}
+
+#[test]
+fn a_deny_ends_what_guards_have_started() {
+    let scratch = DispatchScratch::new();
+    scratch.manifest(
+        &[
+            hook(
+                "slow",
+                BEFORE,
+                "sleep 60 & echo $! >pid; touch started; wait",
+                "blocking: true\non_failure: block",
+            ),
+            hook(
+                "denies",
+                BEFORE,
+                "while [ ! -e started ]; do sleep 0.02; done; echo because >&2; exit 2",
+                "blocking: true",
+            ),
+        ]
+        .concat(),
+    );
+    let output = scratch.call();
+    assert_eq!(output.response()["reason"], "because");
+    let runs = &scratch.journal()[0].hooks;
+    let outcomes: Vec<RunOutcome> = runs.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [RunOutcome::Skipped, RunOutcome::Deny]);
+    let pid = scratch.read("project/pid");
+    let process = std::path::Path::new("/proc").join(pid.trim());
+    wait_until("the guard's program has ended", || !process.exists());
 }
 
 #[test]

@@ -76,7 +76,13 @@ impl DispatchScratch {
     }
 
     pub(crate) fn manifest(&self, hooks: &str) {
-        self.write("project/.anyhook/hooks.yaml", &manifest(hooks));
+        self.manifest_with("", hooks);
+    }
+
+    /// A manifest with further fields beside its hooks.
+    pub(crate) fn manifest_with(&self, fields: &str, hooks: &str) {
+        let text = [fields, &manifest(hooks)].concat();
+        self.write("project/.anyhook/hooks.yaml", &text);
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {

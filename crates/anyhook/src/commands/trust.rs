@@ -456,6 +456,7 @@ fn discovery_candidate(store: &TrustStore, root: PathBuf) -> anyhow::Result<Trus
     let manifest = Manifest {
         spec: SPEC.to_owned(),
         hooks: hooks.collect(),
+        sequential: false,
         extra: Map::default(),
     };
     let source = ConfigSource::of_project(path, root, text);

@@ -72,14 +72,17 @@ fn an_observed_hook_changes_and_adds_nothing() {
 
 #[test]
 fn an_observed_hook_runs_after_a_denial_and_ends_nothing() {
-    let denies = |name: &str, more: &str| {
-        format!("name: {name}\n{more}handler: {{type: command, command: ./hook.sh}}")
+    let denies = |name: &str, more: &str, script: &str| {
+        format!("name: {name}\n{more}handler: {{type: command, command: ./{script}}}")
     };
-    let (first, second) = (denies("first", "mode: observe\n"), denies("second", ""));
-    let third = denies("third", "mode: observe\n");
-    let fourth = denies("fourth", "");
+    let first = denies("first", "mode: observe\n", "hook.sh");
+    let second = denies("second", "", "hook.sh");
+    let third = denies("third", "mode: observe\n", "hook.sh");
+    let fourth = denies("fourth", "", "slow.sh");
     let scratch = project(&[&first, &second, &third, &fourth]);
     scratch.exec("hook.sh", "#!/bin/sh\nexit 2\n").unwrap();
+    let slow = "#!/bin/sh\nsleep 60\nexit 2\n";
+    scratch.exec("slow.sh", slow).unwrap();
     trust(&scratch);
     assert_eq!(decision(&scratch, "ls").as_deref(), Some("deny"));
     let record = journal(&scratch).remove(0);

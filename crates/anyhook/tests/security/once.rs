@@ -212,8 +212,14 @@ fn in_every_agent_the_second_entry_repeats_a_deny() {
         let what = arguments;
         forget_runs(&scratch);
         let first = deliver(&scratch, Entry::User, arguments, payload);
+        // A deny may end the hook that runs beside the one that denies.
+        let ran = runs(&scratch);
+        assert!(
+            (1..=hooks(decoded)).contains(&ran),
+            "{what}: {ran} {first:?}"
+        );
         let second = deliver(&scratch, Entry::Project, arguments, payload);
-        assert_eq!(runs(&scratch), 1, "{what}: {first:?} {second:?}");
+        assert_eq!(runs(&scratch), ran, "{what}: {first:?} {second:?}");
         let [first, second] = [&first, &second].map(|output| {
             let response = answer(adapter, event, decoded, output);
             (response.decision, response.reason)

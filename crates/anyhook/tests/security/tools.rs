@@ -231,6 +231,7 @@ fn patch_commands() -> Vec<Value> {
 fn a_patch_in_a_shell_command_is_the_edit_that_it_is() {
     let manifest = r#"{
       "spec": "hooks/1.0",
+      "sequential": true,
       "hooks": [
         {"name": "claude", "event": "before_tool_execute", "matcher": ["file_edit", "file_write"], "blocking": true,
          "handler": {"type": "command", "command": "./claude.sh", "dialect": "claude-code"}},

@@ -34,19 +34,35 @@ const PIPE_CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// clear than it saves.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
 
-/// A file descriptor that becomes readable when the caller must stop.
+/// File descriptors of which one becomes readable when the caller must stop.
 #[derive(Debug, Clone)]
-pub struct Cancel(Arc<OwnedFd>);
+pub struct Cancel(Vec<Arc<OwnedFd>>);
+
+/// Sets its [`Cancel`] when it is dropped.
+#[derive(Debug)]
+pub struct CancelTrigger(#[expect(dead_code, reason = "its end is what counts")] io::PipeWriter);
 
 impl Cancel {
     pub fn from_fd(fd: OwnedFd) -> Self {
-        Self(Arc::new(fd))
+        Self(vec![Arc::new(fd)])
+    }
+
+    /// One that is set by `other` too.
+    pub fn with_trigger(other: Option<&Self>) -> io::Result<(CancelTrigger, Self)> {
+        let (reader, writer) = io::pipe()?;
+        let others = other.into_iter().flat_map(|other| other.0.iter().cloned());
+        let own = Arc::new(OwnedFd::from(reader));
+        Ok((CancelTrigger(writer), Self(others.chain([own]).collect())))
     }
 
     pub fn is_set(&self) -> bool {
-        let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+        let mut fds: Vec<PollFd<'_>> = self.poll_fds().collect();
         let now = Timespec::default();
         rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.0.iter().map(|fd| PollFd::new(&**fd, PollFlags::IN))
     }
 }
 
@@ -313,20 +329,22 @@ impl<'a> RunningProcess<'a> {
         cancel: Option<&Cancel>,
         deadline: Option<Instant>,
     ) -> [bool; 5] {
-        let sources: [(Option<BorrowedFd<'_>>, PollFlags); 5] = [
+        let sources: [(Option<BorrowedFd<'_>>, PollFlags); 4] = [
             ((!has_exited).then(|| self.exit.as_fd()), PollFlags::IN),
             (self.stdin.as_ref().map(AsFd::as_fd), PollFlags::OUT),
             (self.stdout.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (self.stderr.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            (cancel.map(|cancel| cancel.0.as_fd()), PollFlags::IN),
         ];
         let mut fds: Vec<PollFd<'_>> = sources
             .iter()
             .filter_map(|(fd, flags)| fd.map(|fd| PollFd::from_borrowed_fd(fd, *flags)))
             .collect();
+        fds.extend(cancel.into_iter().flat_map(Cancel::poll_fds));
         let _ = poll_until(&mut fds, deadline);
         let mut polled = fds.iter().map(|fd| !fd.revents().is_empty());
-        sources.map(|(fd, _)| fd.is_some() && polled.next().unwrap_or_default())
+        let [exit, stdin, stdout, stderr] =
+            sources.map(|(fd, _)| fd.is_some() && polled.next().unwrap_or_default());
+        [exit, stdin, stdout, stderr, polled.any(|is_ready| is_ready)]
     }
 }
 
@@ -438,7 +456,7 @@ pub fn call_with_timeout<T: Send + 'static>(
     let deadline = Instant::now().checked_add(timeout);
     loop {
         let mut fds = vec![PollFd::new(&done, PollFlags::IN)];
-        fds.extend(cancel.map(|cancel| PollFd::new(&*cancel.0, PollFlags::IN)));
+        fds.extend(cancel.into_iter().flat_map(Cancel::poll_fds));
         match poll_until(&mut fds, deadline) {
             Ok(0) => return Err(ProcessEnd::Timeout),
             Ok(_) => {}

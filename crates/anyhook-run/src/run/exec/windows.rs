@@ -39,17 +39,31 @@ const CREATE_NEW_PROCESS_GROUP: u32 = 0x0000_0200;
 const DETACHED_PROCESS: u32 = 0x0000_0008;
 const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
 
-/// Set when the caller must stop.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+/// Flags of which one is set when the caller must stop.
+#[derive(Debug, Clone)]
+pub struct Cancel(Vec<Arc<AtomicBool>>);
+
+/// Sets its [`Cancel`] when it is dropped.
+#[derive(Debug)]
+pub struct CancelTrigger(Arc<AtomicBool>);
 
 impl Cancel {
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Release);
+    /// One that is set by `other` too.
+    pub fn with_trigger(other: Option<&Self>) -> std::io::Result<(CancelTrigger, Self)> {
+        let own = Arc::new(AtomicBool::default());
+        let others = other.into_iter().flat_map(|other| other.0.iter().cloned());
+        let flags = others.chain([own.clone()]).collect();
+        Ok((CancelTrigger(own), Self(flags)))
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.iter().any(|flag| flag.load(Ordering::Acquire))
+    }
+}
+
+impl Drop for CancelTrigger {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 
