@@ -19,10 +19,10 @@ pub(super) fn write(path: &Path, text: &str, mode: u32) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Twenty hooks in YAML; one of them fires for a shell command if `matching`.
-fn manifest(matching: bool) -> String {
+/// Hooks in YAML; the last of them fires for a shell command if `matching`.
+fn manifest(hooks: usize, matching: bool) -> String {
     let mut text = String::from("spec: hooks/1.0\nhooks:\n");
-    for index in 0..19 {
+    for index in 1..hooks {
         let _ = writeln!(
             text,
             "  - name: other-{index}\n    event: before_tool_execute\n    matcher: [web_search, {{ mcp: {{ server: server-{index} }} }}]\n    handler: {{ type: command, command: ./hook.sh, timeout: 10 }}"
@@ -74,7 +74,7 @@ pub(super) fn project(
     fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
     write(
         &folder.join(".anyhook/hooks.yaml"),
-        &manifest(matching),
+        &manifest(20, matching),
         0o644,
     )?;
     write(&folder.join("hook.sh"), hook, 0o755)?;
@@ -148,7 +148,75 @@ pub(super) fn run(setup: &Setup) -> Result<(), String> {
         println!("the bridge adds {extra:.2} to a matching hook  {verdict} 1.4");
     }
     report_peak_memory(setup)?;
+    report_matching(setup)?;
+    report_large_manifests(setup)?;
     report_growth(setup)
+}
+
+/// What each hook of [`report_matching`] takes.
+const SLOW_HOOK_MS: f64 = 50.0;
+const MATCHING_HOOKS: [usize; 3] = [1, 5, 20];
+const MAX_TWENTY_HOOKS_MS: f64 = 150.0;
+
+/// How long several slow hooks of one call take: they run side by side.
+fn report_matching(setup: &Setup) -> Result<(), String> {
+    println!("\nmatching hooks of {SLOW_HOOK_MS} ms");
+    for hooks in MATCHING_HOOKS {
+        let folder = setup.folder.join(format!("matching-{hooks}"));
+        fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
+        let hook = "  - event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: ./hook.sh }\n";
+        let text = format!("spec: hooks/1.0\nhooks:\n{}", hook.repeat(hooks));
+        write(&folder.join(".anyhook/hooks.yaml"), &text, 0o644)?;
+        let script = format!("#!/bin/sh\nsleep {}\n", SLOW_HOOK_MS / 1000.0);
+        write(&folder.join("hook.sh"), &script, 0o755)?;
+        trust(setup, &folder)?;
+        let project = Project::new(folder);
+        let times = measure(&[project.call(setup, "slow hooks")], 10)?;
+        let best = times.first().map_or(f64::MAX, |times| times.best_ms);
+        let verdict = match best {
+            _ if hooks < 20 => "",
+            best if best <= MAX_TWENTY_HOOKS_MS => "within 150",
+            _ => "OVER 150",
+        };
+        println!("{hooks:>6} {best:>9.1} ms  {verdict}");
+    }
+    Ok(())
+}
+
+/// How much more a call may cost with 5,000 hooks, of which none matches, than with 20.
+const MAX_LARGE_MANIFEST: f64 = 1.5;
+
+fn report_large_manifests(setup: &Setup) -> Result<(), String> {
+    println!("\nhooks in the manifest, none matches");
+    let sizes = [
+        (20, "20 hooks"),
+        (1_000, "1,000 hooks"),
+        (5_000, "5,000 hooks"),
+    ];
+    let mut projects = Vec::new();
+    for (hooks, name) in sizes {
+        let folder = setup.folder.join(format!("hooks-{hooks}"));
+        fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
+        let text = manifest(hooks, false);
+        write(&folder.join(".anyhook/hooks.yaml"), &text, 0o644)?;
+        write(&folder.join("hook.sh"), SILENT, 0o755)?;
+        trust(setup, &folder)?;
+        projects.push((Project::new(folder), name));
+    }
+    let cases: Vec<Case<'_>> = projects
+        .iter()
+        .map(|(project, name)| project.call(setup, name))
+        .collect();
+    for case in &cases {
+        case.run_once()?;
+    }
+    let times = measure(&cases, 100)?;
+    let limits = [
+        ("1,000 hooks", MAX_LARGE_MANIFEST),
+        ("5,000 hooks", MAX_LARGE_MANIFEST),
+    ];
+    report(&cases, &times, &limits);
+    Ok(())
 }
 
 /// What a year leaves behind: files of old sessions, and many trusted projects.
