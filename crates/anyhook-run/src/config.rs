@@ -7,6 +7,7 @@ pub mod discover;
 pub mod effective;
 pub mod folders;
 pub mod in_force;
+mod known_texts;
 mod lost_guards;
 pub mod manifest;
 mod manifest_cache;

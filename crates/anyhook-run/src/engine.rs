@@ -23,6 +23,7 @@ use anyhook_guard::CommandReadings;
 use anyhook_model::registry::{self, Semantic};
 use anyhook_model::{Decision, HookEvent, HookResponse, HookRun, Loss};
 use anyhook_util::env;
+use anyhook_util::hash::sha256;
 use anyhook_util::time::{rfc3339, uuid_v7};
 use jiff::Timestamp;
 
@@ -190,7 +191,10 @@ impl Engine {
         if self.trust_all {
             return Ok(None);
         }
-        let approval = self.trust.approval(path, root, text, &Inspected::default());
+        let hash = sha256(text.as_bytes());
+        let approval = self
+            .trust
+            .approval(path, root, &hash, &Inspected::default());
         approval.trust.map(Some)
     }
 

@@ -148,6 +148,17 @@ impl FileStamp {
         None
     }
 
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The stamp that a file would have that was last changed so much earlier.
+    #[cfg(test)]
+    pub(super) fn changed_before(mut self, time: Duration) -> Self {
+        self.ctime.0 -= i64::try_from(time.as_secs()).unwrap();
+        self
+    }
+
     /// Since the epoch.
     pub(super) fn changed_at(&self) -> Duration {
         let (seconds, nanos) = self.ctime;

@@ -8,17 +8,20 @@
 //! applies if the user has trusted it.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Scope;
 use anyhook_util::env;
-use anyhook_util::fs::read_text_and_metadata;
+use anyhook_util::fs::{read_text, read_text_and_metadata};
+use anyhook_util::hash::sha256;
 use anyhook_util::paths::{canonicalize, normal_form};
 use anyhook_util::system::OperatingSystem;
 use openhook::discovery::FILE_NAME;
 
 use crate::config::account::Account;
+use crate::config::cache::FileStamp;
 use crate::config::folders::EventFolders;
 use crate::config::owner::FileOwner;
 use crate::config::policy::locks_env;
@@ -273,9 +276,14 @@ pub struct ConfigSource {
     /// The project's root: for a project's own file the folder that contains
     /// `.anyhook`, else the event's project.
     pub root: PathBuf,
+    /// Empty if only its hash is known.
     pub text: String,
+    /// The hash of a text that was not read.
+    pub(super) known_hash: Option<String>,
     /// The owner of the file that was read.
     pub(super) owner: FileOwner,
+    /// That of the file before it was read.
+    pub(super) stamp: Option<FileStamp>,
 }
 
 impl ConfigSource {
@@ -286,8 +294,34 @@ impl ConfigSource {
             path,
             root,
             text,
+            known_hash: None,
             owner: FileOwner::default(),
+            stamp: None,
         }
+    }
+
+    pub(super) fn text_hash(&self) -> String {
+        let known = self.known_hash.clone();
+        known.unwrap_or_else(|| sha256(self.text.as_bytes()))
+    }
+
+    /// Reads a text of which only the hash is known.
+    pub(super) fn load_text(&mut self) -> Result<(), LoadProblem> {
+        let Some(hash) = &self.known_hash else {
+            return Ok(());
+        };
+        let text = read_text(&self.path, MAX_CONFIG_BYTES);
+        let same = text.and_then(|text| {
+            if sha256(text.as_bytes()) == *hash {
+                Ok(text)
+            } else {
+                Err(io::Error::other("it was changed while it was read"))
+            }
+        });
+        let unreadable = |error| LoadProblem::unreadable(self.scope, &self.path, &error);
+        self.text = same.map_err(unreadable)?;
+        self.known_hash = None;
+        Ok(())
     }
 
     pub fn folder(&self) -> &Path {
@@ -333,6 +367,8 @@ pub(crate) enum Approvals<'a> {
         manifest: &'a dyn Fn(&Path) -> bool,
         /// Whether one was approved in a project's folder, which is cheaper to know.
         project: &'a dyn Fn(&Path) -> bool,
+        /// The hash of a manifest's text, if it need not be read.
+        text_hash: &'a dyn Fn(&Path, &Metadata) -> Option<String>,
     },
 }
 
@@ -559,13 +595,24 @@ impl FoundConfig {
                     && !matches!(approvals, Approvals::Ignored)
                     && !approvals.include(folder, &listing)
             };
-            match read_listed(scope, folder, &listing, &names, is_limited) {
-                Ok(file) => files.extend(file.map(|(path, text, owner)| ConfigSource {
+            // The administrator's files are read, and policies are small.
+            let known_hash = |path: &Path, metadata: &Metadata| match approvals {
+                Approvals::Known { text_hash, .. }
+                    if scope != Scope::Managed && names == MANIFEST_NAMES =>
+                {
+                    text_hash(path, metadata)
+                }
+                _ => None,
+            };
+            match read_listed(scope, folder, &listing, &names, is_limited, known_hash) {
+                Ok(file) => files.extend(file.map(|file| ConfigSource {
                     scope,
-                    path,
+                    path: file.path,
                     root: root.to_owned(),
-                    text,
-                    owner,
+                    text: file.text,
+                    known_hash: file.known_hash,
+                    owner: FileOwner::from_metadata(&file.metadata),
+                    stamp: FileStamp::from_metadata(&file.metadata),
                 })),
                 Err(problem) => self.problems.push(problem),
             }
@@ -594,8 +641,9 @@ impl LoadProblem {
 pub(super) fn read_settings(folder: &Path) -> Result<Option<(PathBuf, String)>, LoadProblem> {
     let listing = list_folder(folder);
     let listing = listing.map_err(|error| LoadProblem::unreadable(Scope::User, folder, &error))?;
-    let file = read_listed(Scope::User, folder, &listing, &SETTINGS_NAMES, |_| false)?;
-    Ok(file.map(|(path, text, _)| (path, text)))
+    let names = &SETTINGS_NAMES;
+    let file = read_listed(Scope::User, folder, &listing, names, |_| false, |_, _| None)?;
+    Ok(file.map(|file| (file.path, file.text)))
 }
 
 /// The names in a folder: one listing is cheaper than an attempt per name. If the
@@ -635,21 +683,28 @@ fn listed_paths(
     names.iter().filter(listed).map(|name| folder.join(name))
 }
 
+/// A file of a folder.
+struct ListedFile {
+    path: PathBuf,
+    text: String,
+    /// Instead of the text.
+    known_hash: Option<String>,
+    metadata: Metadata,
+}
+
 /// The first file of these names that exists. One that is too large for a file
-/// that nobody has approved is not read.
+/// that nobody has approved is not read, nor one whose hash is known.
 fn read_listed(
     scope: Scope,
     folder: &Path,
     listing: &[OsString],
     names: &[&str],
     is_too_large: impl Fn(u64) -> bool,
-) -> Result<Option<(PathBuf, String, FileOwner)>, LoadProblem> {
+    known_hash: impl Fn(&Path, &Metadata) -> Option<String>,
+) -> Result<Option<ListedFile>, LoadProblem> {
     for path in listed_paths(folder, listing, names) {
-        if scope == Scope::Project
-            && let Ok(metadata) = path.metadata()
-            && metadata.is_file()
-            && is_too_large(metadata.len())
-        {
+        let metadata = path.metadata().ok().filter(Metadata::is_file);
+        if scope == Scope::Project && metadata.as_ref().is_some_and(|it| is_too_large(it.len())) {
             let limit = MAX_UNAPPROVED_BYTES / 1024;
             let message = format!(
                 "it is not trusted, and larger than {limit} KiB; read it, then run `anyhook trust`"
@@ -660,9 +715,24 @@ fn read_listed(
                 message,
             });
         }
+        if let Some(metadata) = metadata
+            && let Some(hash) = known_hash(&path, &metadata)
+        {
+            return Ok(Some(ListedFile {
+                path,
+                text: String::new(),
+                known_hash: Some(hash),
+                metadata,
+            }));
+        }
         match read_text_and_metadata(&path, MAX_CONFIG_BYTES) {
             Ok((text, metadata)) => {
-                return Ok(Some((path, text, FileOwner::from_metadata(&metadata))));
+                return Ok(Some(ListedFile {
+                    path,
+                    text,
+                    known_hash: None,
+                    metadata,
+                }));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if path.is_symlink() {
@@ -746,6 +816,7 @@ mod tests {
         let approvals = Approvals::Known {
             manifest: &is_approved,
             project: &|_| false,
+            text_hash: &|_, _| None,
         };
         let found = discover_at(&dirs, &start, approvals);
         assert_eq!(

@@ -1,5 +1,6 @@
 //! The config that applies to one event, loaded: manifests, policies, problems.
 
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use anyhook_model::HookEvent;
 
 use crate::config::discover::{self, Approvals, LoadProblem};
 use crate::config::folders::EventFolders;
+use crate::config::known_texts;
 use crate::config::lost_guards::{self, LostGuard};
 use crate::config::manifest::{self, LoadedManifest, ManifestLoader};
 use crate::config::policy::Rulebook;
@@ -85,12 +87,19 @@ impl EffectiveConfig {
             let approved = trust.trusted_in(root, &inspected);
             approved.is_ok_and(|approved| !approved.is_empty())
         };
+        let dirs = &engine.dirs;
+        // Without an event, hooks of every event are loaded from the text.
+        let is_enough = event.is_some() && dirs.is_state_trusted();
+        let text_hash = |path: &Path, metadata: &Metadata| {
+            is_enough.then(|| known_texts::known_hash(&dirs.state, path, metadata))?
+        };
         let approvals = if engine.trust_all {
             Approvals::Ignored
         } else {
             Approvals::Known {
                 manifest: &is_approved,
                 project: &has_approved,
+                text_hash: &text_hash,
             }
         };
         let mut found = discover::discover_at(&engine.dirs, folders, approvals);

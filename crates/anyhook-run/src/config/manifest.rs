@@ -18,6 +18,7 @@ use anyhook_util::system::OperatingSystem;
 use serde::{Deserialize, Serialize};
 
 use crate::config::discover::{ConfigSource, LoadProblem, MAX_UNAPPROVED_BYTES};
+use crate::config::known_texts;
 use crate::config::manifest_cache::{self, CacheLookup, ManifestHooks};
 use crate::config::policy::Rulebook;
 use crate::config::trust::{
@@ -90,6 +91,7 @@ impl SelectedHook<'_> {
 #[derive(Debug)]
 pub(crate) struct LoadedManifest {
     pub(crate) source: ConfigSource,
+    text_hash: String,
     pub(super) hooks: ManifestHooks,
     /// Its hooks run one after another.
     pub(crate) is_sequential: bool,
@@ -131,10 +133,11 @@ impl<'a> ManifestLoader<'a> {
     /// `None` if a manifest has mistakes, which are added to `problems`.
     pub(super) fn load(
         &mut self,
-        source: ConfigSource,
+        mut source: ConfigSource,
         problems: &mut Vec<LoadProblem>,
     ) -> Option<LoadedManifest> {
         let engine = self.engine;
+        let text_hash = source.text_hash();
         let (trust, mut required) = match source.scope {
             _ if engine.trust_all => (Ok(None), Some(Vec::new())),
             Scope::Managed | Scope::User => {
@@ -145,10 +148,16 @@ impl<'a> ManifestLoader<'a> {
                 let Approval { trust, required } =
                     engine
                         .trust
-                        .approval(&source.path, &source.root, &source.text, self.inspected);
+                        .approval(&source.path, &source.root, &text_hash, self.inspected);
                 (trust.map(Some), required)
             }
         };
+        if trust.is_err()
+            && let Err(problem) = source.load_text()
+        {
+            problems.push(problem);
+            return None;
+        }
         let (hooks, is_sequential) = match (&trust, source.scope) {
             (Err(_), Scope::Project) if required.is_some() => {
                 (self.unapproved_hooks(&source), false)
@@ -159,10 +168,11 @@ impl<'a> ManifestLoader<'a> {
                 required = Some(trust::required_hooks(&hooks));
                 (ManifestHooks::All(hooks), false)
             }
-            _ => self.hooks(&source, trust.is_ok(), problems)?,
+            _ => self.hooks(&mut source, &text_hash, trust.is_ok(), problems)?,
         };
         Some(LoadedManifest {
             source,
+            text_hash,
             hooks,
             is_sequential,
             trust,
@@ -184,7 +194,8 @@ impl<'a> ManifestLoader<'a> {
     /// Also whether they run one after another.
     fn hooks(
         &mut self,
-        source: &ConfigSource,
+        source: &mut ConfigSource,
+        text_hash: &str,
         is_trusted: bool,
         problems: &mut Vec<LoadProblem>,
     ) -> Option<(ManifestHooks, bool)> {
@@ -193,10 +204,15 @@ impl<'a> ManifestLoader<'a> {
         let has_cache = source.scope != Scope::Managed && dirs.is_state_trusted();
         let event = self.event.filter(|_| has_cache);
         let state = &dirs.state;
-        let hash = event.map(|_| manifest_cache::manifest_hash(format(source), &source.text));
+        let hash = event.map(|_| manifest_cache::manifest_hash(format(source), text_hash));
         let lookup = event.zip(hash.as_deref());
         match lookup.map(|(event, hash)| ManifestHooks::load(state, hash, event)) {
-            Some(CacheLookup::Found(hooks, is_sequential)) => return Some((hooks, is_sequential)),
+            Some(CacheLookup::Found(hooks, is_sequential)) => {
+                if let (Some(stamp), None) = (&source.stamp, &source.known_hash) {
+                    known_texts::remember(state, &source.path, stamp, text_hash);
+                }
+                return Some((hooks, is_sequential));
+            }
             Some(CacheLookup::Tampered) => {
                 let path = source.path.display();
                 self.notices.push(format!(
@@ -205,6 +221,10 @@ impl<'a> ManifestLoader<'a> {
                 ));
             }
             Some(CacheLookup::Missing) | None => {}
+        }
+        if let Err(problem) = source.load_text() {
+            problems.push(problem);
+            return None;
         }
         let manifest = parse_usable(source, problems)?;
         let (hooks, is_sequential) = (manifest.hooks, manifest.sequential);
@@ -238,7 +258,7 @@ impl LoadedManifest {
         let consents = self.consent().zip(other.consent());
         consents.is_some_and(|(own, others)| {
             self.source.path != other.source.path
-                && self.source.text == other.source.text
+                && self.text_hash == other.text_hash
                 && own.is_of_same_project(others)
         })
     }
@@ -276,7 +296,12 @@ impl LoadedManifest {
     }
 
     pub(crate) fn all_hooks(&self) -> Vec<SelectedHook<'_>> {
-        let manifest = parse_manifest(&self.source).0;
+        let mut source = Cow::Borrowed(&self.source);
+        if source.known_hash.is_some() {
+            // If it was changed meanwhile, nothing of it is known to be approved.
+            let _ = source.to_mut().load_text();
+        }
+        let manifest = parse_manifest(&source).0;
         let hooks = manifest.into_iter().flat_map(|manifest| manifest.hooks);
         hooks
             .enumerate()

@@ -48,8 +48,8 @@ const FIRST_READ_BYTES: u64 = 16 * 1024;
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What a manifest is known by.
-pub(super) fn manifest_hash(format: Format, text: &str) -> String {
-    sha256(format!("{format:?}\0{text}").as_bytes())
+pub(super) fn manifest_hash(format: Format, text_hash: &str) -> String {
+    sha256(format!("{format:?}\0{text_hash}").as_bytes())
 }
 
 /// The cache file of a manifest.

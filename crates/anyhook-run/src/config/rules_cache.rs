@@ -108,7 +108,7 @@ mod tests {
         assert!(cache.load().is_some());
         // Of another text that has the same slot.
         let other = RulesCache {
-            text_hash: format!("{}{}", &cache.text_hash[..8], "0".repeat(56)),
+            text_hash: format!("{}{}", cache.text_hash.get(..8).unwrap(), "0".repeat(56)),
             ..cache
         };
         assert!(other.load().is_none());

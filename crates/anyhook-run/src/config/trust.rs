@@ -159,6 +159,10 @@ impl Consent {
         self.sha256 == sha256(text.as_bytes())
     }
 
+    fn has_manifest_hash(&self, text_hash: &str) -> bool {
+        self.sha256 == text_hash
+    }
+
     /// Whether it covers another file with this text.
     pub(super) fn covers(&self, path: &Path, text: &str) -> bool {
         self.hash(path) == Some(&sha256(text.as_bytes()))
@@ -303,13 +307,15 @@ impl TrustStore {
         &self,
         manifest: &Path,
         root: &Path,
-        text: &str,
+        text_hash: &str,
         inspected: &Inspected,
     ) -> Approval {
         inspected.borrow_mut().push(self.file(manifest));
         let own = self.lookup(manifest);
         let own = match own {
-            Ok(Some(consent)) if consent.covers_manifest(text) => return Approval::given(consent),
+            Ok(Some(consent)) if consent.has_manifest_hash(text_hash) => {
+                return Approval::given(consent);
+            }
             own => own,
         };
         let (is_linked, elsewhere) = match GitTree::containing(root) {
@@ -321,8 +327,8 @@ impl TrustStore {
                 let found = &mut elsewhere.consents;
                 found.retain(|consent| consent.manifest.file_name() == manifest.file_name());
                 let mut here = found.iter().filter_map(|consent| consent.in_tree(&tree));
-                let covering = here
-                    .find(|consent| consent.manifest == manifest && consent.covers_manifest(text));
+                let covering =
+                    here.find(|it| it.manifest == manifest && it.has_manifest_hash(text_hash));
                 if let Some(consent) = covering.filter(|_| tree.is_linked) {
                     return Approval::given(consent);
                 }
@@ -381,14 +387,20 @@ impl TrustStore {
 
     /// Whether a manifest with this text is trusted, whatever its scripts are.
     pub fn covers(&self, manifest: &Path, root: &Path, text: &str) -> bool {
-        let approval = self.approval(manifest, root, text, &Inspected::default());
+        let approval = self.approval(
+            manifest,
+            root,
+            &sha256(text.as_bytes()),
+            &Inspected::default(),
+        );
         approval.trust.is_ok()
     }
 
     /// Compares the manifest and all files of all its hooks.
     pub fn check(&self, project: &ProjectManifest<'_>) -> Result<Consent, Distrust> {
         let (manifest, root) = (project.path, project.root);
-        let approval = self.approval(manifest, root, project.text, &Inspected::default());
+        let hash = sha256(project.text.as_bytes());
+        let approval = self.approval(manifest, root, &hash, &Inspected::default());
         let (consent, mut changed) = match approval.trust {
             Ok(consent) => (Some(consent), Vec::new()),
             Err(Distrust::Changed(changed)) => (self.get(manifest), changed),
@@ -455,7 +467,12 @@ impl TrustStore {
     /// The manifest of another tree of the repository by whose consent a manifest
     /// with this text runs.
     pub fn covered_by(&self, manifest: &Path, root: &Path, text: &str) -> Option<PathBuf> {
-        let approval = self.approval(manifest, root, text, &Inspected::default());
+        let approval = self.approval(
+            manifest,
+            root,
+            &sha256(text.as_bytes()),
+            &Inspected::default(),
+        );
         approval.trust.ok()?.given_to
     }
 

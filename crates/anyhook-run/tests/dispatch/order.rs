@@ -123,7 +123,7 @@ fn a_guard_is_asked_again_about_an_unannounced_rewrite() {
     for sequential in [false, true] {
         for guard_is_first in [true, false] {
             let scratch = DispatchScratch::new();
-            let mut hooks = vec![
+            let mut hooks = [
                 hook("guard", BEFORE, guard, "blocking: true"),
                 hook("rewriter", BEFORE, UNANNOUNCED, ""),
             ];

@@ -99,6 +99,54 @@ fn untrusted_hooks_do_not_run_and_the_user_is_notified_once() {
     assert_eq!(status(&scratch), Err(Distrust::Never));
 }
 
+/// A large manifest is not read at every call, and still no change goes unnoticed.
+#[test]
+fn a_change_of_a_large_manifest_is_noticed() {
+    let mut scratch = DispatchScratch::new();
+    scratch.env.clear();
+    let others: String = (0..600)
+        .map(|n| {
+            hook(
+                &format!("other-{n}"),
+                BEFORE,
+                "exit 0",
+                "matcher: web_fetch",
+            )
+        })
+        .collect();
+    let guard = hook("guard", BEFORE, "exit 2", "matcher: shell\nblocking: true");
+    scratch.manifest(&[others, guard].concat());
+    let path = scratch.project().join(".anyhook/hooks.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.len() > 64 * 1024);
+    consent(&scratch);
+    // What was changed a moment ago is not known by its time.
+    std::thread::sleep(std::time::Duration::from_millis(3200));
+    let known_texts = || {
+        let files = std::fs::read_dir(scratch.base.join("state/plans")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name());
+        names
+            .filter(|name| name.to_string_lossy().starts_with("text-"))
+            .count()
+    };
+    for expected in [0, 1, 1] {
+        assert!(scratch.call().is_deny());
+        assert_eq!(known_texts(), expected);
+    }
+    let mut shell = scratch.event(BEFORE);
+    shell["data"]["tool_name"] = "web_search".into();
+    assert!(!scratch.run(&shell).is_deny());
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    std::fs::write(&path, text.replace("exit 2", "exit 0")).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(modified).unwrap();
+    let output = scratch.call();
+    assert!(output.message().contains("do not run"), "{output:?}");
+    assert!(!output.is_deny());
+    std::fs::write(&path, &text).unwrap();
+    assert!(scratch.call().is_deny());
+}
+
 #[test]
 fn consent_holds_until_something_changes() {
     let scratch = project();
