@@ -485,7 +485,7 @@ fn inserts() -> (f64, f64) {
                         row.summary.session_id,
                         row.summary.tool,
                         row.summary.duration_ms,
-                        row.bytes(),
+                        i64::try_from(row.body.len()).unwrap(),
                         row.text,
                         row.body
                     ])

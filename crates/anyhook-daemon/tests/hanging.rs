@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhook_store::{
-    EventDetail, EventRow, IngestCounts, JournalPosition, Page, PageQuery, ResultRow, Retention,
-    SessionSummary, SqlDialect, Statement, Store, StoreError, WakeFn, WatchGuard,
+    EventDetail, EventFilter, EventRow, IngestCounts, JournalPosition, Page, PageQuery, ResultRow,
+    Retention, SessionDetail, SessionSummary, Statement, Stats, Store, StoreError, WakeFn,
+    WatchGuard,
 };
 use serde_json::json;
 use support::{Call, Running, Sse};
@@ -30,10 +31,6 @@ impl HangingStore {
 }
 
 impl Store for HangingStore {
-    fn dialect(&self) -> SqlDialect {
-        self.store.dialect()
-    }
-
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>, StoreError> {
         self.wait();
         self.store.select(statement)
@@ -75,6 +72,21 @@ impl Store for HangingStore {
     fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>, StoreError> {
         self.wait();
         self.store.sessions(query)
+    }
+
+    fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>, StoreError> {
+        self.wait();
+        self.store.session(id, agent)
+    }
+
+    fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats, StoreError> {
+        self.wait();
+        self.store.stats(filter, buckets)
+    }
+
+    fn stored_bytes(&self) -> Result<u64, StoreError> {
+        self.wait();
+        self.store.stored_bytes()
     }
 
     fn retain_step(&self, retention: &Retention) -> Result<u64, StoreError> {

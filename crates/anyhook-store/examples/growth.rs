@@ -25,7 +25,6 @@ use serde_json::{Map, json};
 const BATCH_EVENTS: u64 = 1000;
 const SESSION_EVENTS: u64 = 140;
 const DAYS: u64 = 90;
-const BEGIN_US: u64 = 1_767_225_600_000_000;
 /// Of each query, the best of these counts.
 const RUNS: usize = 5;
 
@@ -58,7 +57,10 @@ fn main() {
         }
     }
     report(&steps, &curves);
-    if !options.store.starts_with("postgres") {
+    if options.store.starts_with("postgres") {
+        postgres_sizes(&options.store);
+        postgres_row_inserts(&options.store, options.events.min(20_000));
+    } else {
         sqlite_baselines(&options.store, &curves);
         raw_inserts(options.events.min(20_000));
     }
@@ -134,8 +136,25 @@ fn uuid(n: u64, salt: u64) -> String {
     .collect()
 }
 
+/// As anyhook numbers its events: a UUID of version 7.
+fn event_id(n: u64, all: u64) -> String {
+    let (millis, rest) = (time_us(n, all) / 1000, uuid(n, 20));
+    let time = format!("{millis:012x}");
+    format!("{}-{}-7{}", &time[..8], &time[8..], &rest[15..])
+}
+
+/// The last 90 days, from midnight to midnight.
+fn begin_us() -> u64 {
+    static BEGIN: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *BEGIN.get_or_init(|| {
+        let now = std::time::SystemTime::now();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        (now / 86_400 - DAYS) * 86_400_000_000
+    })
+}
+
 fn time_us(n: u64, all: u64) -> u64 {
-    BEGIN_US + (u128::from(n) * u128::from(DAYS * 86_400_000_000) / u128::from(all)) as u64
+    begin_us() + (u128::from(n) * u128::from(DAYS * 86_400_000_000) / u128::from(all)) as u64
 }
 
 fn duration(n: u64, salt: u64) -> f64 {
@@ -248,7 +267,7 @@ fn record(n: u64, all: u64) -> Record {
     let time = rfc3339_micros(time_us(n, all).cast_signed());
     Record {
         v: 1,
-        id: uuid(n, 20),
+        id: event_id(n, all),
         time: time.clone(),
         agent: agent.to_owned(),
         event: HookEvent {
@@ -323,7 +342,7 @@ fn measure(store: &Arc<dyn Store>, stored: u64, all: u64) -> Vec<(String, f64)> 
                 .cast_signed(),
         )
     };
-    let one = uuid(stored / 2, 20);
+    let one = event_id(stored / 2, all);
     let session = uuid(stored / 2 / SESSION_EVENTS, 30);
     let queries: Vec<Query<'_>> = vec![
         (
@@ -532,6 +551,15 @@ fn report(steps: &[u64], curves: &[(String, Vec<f64>)]) {
 }
 
 fn file_bytes(store: &str) -> u64 {
+    if store.starts_with("postgres") {
+        let mut client = postgres::Client::connect(store, postgres::NoTls).unwrap();
+        let sql = "SELECT pg_database_size(current_database())";
+        return client
+            .query_one(sql, &[])
+            .unwrap()
+            .get::<_, i64>(0)
+            .cast_unsigned();
+    }
     ["", "-wal"]
         .iter()
         .filter_map(|end| std::fs::metadata(format!("{store}{end}")).ok())
@@ -593,6 +621,96 @@ fn sqlite_baselines(path: &str, curves: &[(String, Vec<f64>)]) {
         sum("name LIKE '%rollups'") / events,
         sum("name LIKE 'anyhook_event_%'") / events,
     );
+}
+
+/// What tables and indexes take, and what of it is the search.
+fn postgres_sizes(address: &str) {
+    let mut client = postgres::Client::connect(address, postgres::NoTls).unwrap();
+    let events: i64 = client
+        .query_one("SELECT SUM(events)::bigint FROM anyhook_parts", &[])
+        .unwrap()
+        .get(0);
+    let mut sum = |sql: &str| -> f64 {
+        let sql = format!(
+            "SELECT COALESCE(SUM(pg_relation_size(oid)), 0)::bigint FROM pg_class WHERE {sql}"
+        );
+        client.query_one(&sql, &[]).unwrap().get::<_, i64>(0) as f64 / events as f64
+    };
+    println!(
+        "\nbytes an event: rows {:.0}, indexes {:.0}, search index {:.0}, sums {:.0}",
+        sum("relname ~ '^anyhook_events_[do0-9a-z]+$' AND relkind = 'r'"),
+        sum("relname ~ '^anyhook_events_.*_idx[0-9]*$' AND relname !~ 'text_idx'"),
+        sum("relname ~ '^anyhook_events_.*text_idx'"),
+        sum("relname ~ 'rollup'"),
+    );
+}
+
+/// Ingest against one `INSERT` for each event into a table with the same columns and indexes.
+fn postgres_row_inserts(address: &str, events: u64) {
+    let mut client = postgres::Client::connect(address, postgres::NoTls).unwrap();
+    client
+        .batch_execute("DROP SCHEMA IF EXISTS raw CASCADE; CREATE SCHEMA raw")
+        .unwrap();
+    let own = format!("{address}&options=-c%20search_path%3Draw,public");
+    let store = open(&own).unwrap();
+    let rows: Vec<EventRow> = (0..events)
+        .map(|n| EventRow::from_record(&record(n, events)).unwrap())
+        .collect();
+    let begun = Instant::now();
+    for batch in rows.chunks(BATCH_EVENTS as usize) {
+        store.insert(batch, None).unwrap();
+    }
+    let ours = begun.elapsed();
+    let part: String = client
+        .query_one("SELECT name FROM raw.anyhook_parts LIMIT 1", &[])
+        .unwrap()
+        .get(0);
+    client
+        .batch_execute(&format!(
+            "CREATE TABLE raw.copy AS SELECT * FROM raw.anyhook_events ORDER BY seq; \
+             CREATE TABLE raw.rows (LIKE raw.{part} INCLUDING ALL)"
+        ))
+        .unwrap();
+    let stored = client
+        .query("SELECT seq, time_us, duration_ms, session, facet, origin, id, runs, body, text FROM raw.copy", &[])
+        .unwrap();
+    let insert = client
+        .prepare("INSERT INTO raw.rows (seq, time_us, duration_ms, session, facet, origin, id, runs, body, text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)")
+        .unwrap();
+    let begun = Instant::now();
+    for batch in stored.chunks(BATCH_EVENTS as usize) {
+        let mut transaction = client.transaction().unwrap();
+        for row in batch {
+            let number = |at| row.get::<_, Option<i64>>(at);
+            let bytes = |at| row.get::<_, &[u8]>(at);
+            transaction
+                .execute(
+                    &insert,
+                    &[
+                        &number(0),
+                        &number(1),
+                        &row.get::<_, f64>(2),
+                        &number(3),
+                        &number(4),
+                        &number(5),
+                        &bytes(6),
+                        &bytes(7),
+                        &bytes(8),
+                        &row.get::<_, &str>(9),
+                    ],
+                )
+                .unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+    let plain = begun.elapsed();
+    println!(
+        "ingest by COPY against one INSERT for each event: {:.2} ({:.0} against {:.0} events a second)",
+        plain.as_secs_f64() / ours.as_secs_f64(),
+        events as f64 / ours.as_secs_f64(),
+        events as f64 / plain.as_secs_f64()
+    );
+    client.batch_execute("DROP SCHEMA raw CASCADE").unwrap();
 }
 
 /// Ingest against inserts of the finished columns into the same tables.

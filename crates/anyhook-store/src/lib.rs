@@ -11,12 +11,15 @@ mod body;
 mod cancel;
 mod error;
 pub mod journal;
+mod names;
 pub mod openhook;
 mod postgres;
 mod query;
+mod reading;
 mod rollup;
 mod row;
 pub mod scan;
+mod session_changes;
 mod sketch;
 mod sql;
 mod sqlite;
@@ -36,6 +39,6 @@ pub use row::{
     EventRow, RunRow, parse_duration_seconds, parse_micros, parse_time_or_age, rfc3339_micros,
     truncated,
 };
-pub use sql::{ResultRow, SqlDialect, Statement};
+pub use sql::{ResultRow, Statement};
 pub use sqlite::SqliteStore;
 pub use store::{JournalPosition, Store, UpgradeProgress, WakeFn, WatchGuard, open};

@@ -1,157 +1,118 @@
 //! The shared store: several daemons, one PostgreSQL database.
 //!
-//! Writers take an advisory lock for the length of a transaction, so that `seq`
-//! becomes visible in order: a stream that has read up to 10 never misses a 9
-//! that was committed later.
+//! The same layout as the embedded store, with one partition for each day: `COPY` fills it,
+//! retention drops it, and queries go from partition to partition.
 
-use std::collections::{HashMap, HashSet};
+mod ingest;
+mod names;
+mod parts;
+mod reading;
+mod retention;
+mod search;
+mod session;
+mod sums;
+mod tables;
+mod upgrade;
+
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhook_util::sync::lock;
-use postgres::config::SslMode;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
-use postgres::{CancelToken, Client, Config, NoTls, Row, Transaction};
+use postgres::{Client, Config, Row};
 use rusqlite::types::Value as SqlValue;
-use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::cancel::QueryCancel;
+use crate::body::BodyCodec;
 use crate::error::{Result, StoreError};
-use crate::query::{IngestCounts, Retention};
-use crate::row::EventRow;
-use crate::sql::{
-    ColumnReader, EVENT_COLUMNS, ResultRow, SqlDialect, Statement, event_column_names,
+use crate::query::{
+    EventDetail, EventFilter, IngestCounts, Page, PageQuery, Retention, SessionDetail,
+    SessionSummary, Stats,
 };
-use crate::store::{JournalPosition, Store, WakeFn, WatchGuard};
+use crate::reading::{sessions as session_queries, statistics};
+use crate::row::EventRow;
+use crate::sql::{ResultRow, Statement};
+use crate::store::{JournalPosition, Store, UpgradeProgress, WakeFn, WatchGuard};
+use names::NumberCache;
+use session::{Connector, Session, Sessions};
+use tables::{PostgresTables, load_dictionaries};
 
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../migrations/postgres/001.sql"),
     include_str!("../migrations/postgres/002.sql"),
     include_str!("../migrations/postgres/003.sql"),
+    include_str!("../migrations/postgres/004.sql"),
 ];
 const NOTIFY_CHANNEL: &str = "anyhook_events";
-/// The key of an advisory lock: "anyhook" in ASCII.
-const WRITER_LOCK_KEY: i64 = 0x0061_6e79_686f_6f6b;
-const MAX_IDLE_CLIENTS: usize = 8;
-/// For a statement that nobody cancels. An address with `options` of its own sets its own.
-const STATEMENT_LIMIT: &str = "-c statement_timeout=120s";
-/// Events that one step of the retention deletes.
-const STEP_EVENTS: i64 = 2000;
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(500);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct PostgresStore {
-    connector: Arc<Connector>,
-    idle: Mutex<Vec<Client>>,
-}
-
-struct Connector {
-    config: Config,
-    tls: Option<MakeRustlsConnect>,
-}
-
-impl Connector {
-    fn connect(&self) -> Result<Client> {
-        Ok(match &self.tls {
-            Some(tls) => self.config.connect(tls.clone())?,
-            None => self.config.connect(NoTls)?,
-        })
-    }
-}
-
-impl Connector {
-    /// Ends a running statement. Needs a connection of its own, so nobody waits for it.
-    fn cancel(self: &Arc<Self>, token: CancelToken) {
-        let connector = self.clone();
-        let end = move || {
-            // A statement that has ended meanwhile needs no end.
-            let _ = match &connector.tls {
-                Some(tls) => token.cancel_query(tls.clone()),
-                None => token.cancel_query(NoTls),
-            };
-        };
-        let thread = std::thread::Builder::new().name("anyhook-cancel".to_owned());
-        let _ = thread.spawn(end);
-    }
+    sessions: Sessions,
+    codec: BodyCodec,
+    names: Mutex<NumberCache>,
+    /// Whether the extension `pg_trgm` is there.
+    has_trigrams: bool,
 }
 
 impl PostgresStore {
     /// Connects and brings the schema up to date. `sslmode=require` means TLS with
     /// a certificate that this machine trusts; any other mode means none.
-    pub fn open(mut config: Config) -> Result<Self> {
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("anyhook");
-        }
-        if config.get_options().is_none() {
-            config.options(STATEMENT_LIMIT);
-        }
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable | SslMode::Prefer => None,
-            _ => Some(tls()?),
-        };
-        let store = Self {
-            connector: Arc::new(Connector { config, tls }),
-            idle: Mutex::new(Vec::new()),
-        };
-        store.with_client(migrate)?;
-        Ok(store)
+    pub fn open(config: Config) -> Result<Self> {
+        let sessions = Sessions::new(Connector::new(config)?);
+        let codec = BodyCodec::default();
+        let has_trigrams = sessions.with_session(create_trigrams)?;
+        sessions.write_transaction(migrate)?;
+        sessions.with_session(|session| load_dictionaries(session, &codec))?;
+        Ok(Self {
+            sessions,
+            codec,
+            names: Mutex::default(),
+            has_trigrams,
+        })
     }
 
-    /// Runs `work`, a second time on a new connection if the server closed the first one:
-    /// `work` must be safe to repeat.
-    fn with_client<T>(&self, mut work: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
-        let idle = lock(&self.idle).pop();
-        if let Some(mut client) = idle {
-            let done = work(&mut client);
-            let is_closed = client.is_closed();
-            self.put_back(client);
-            if done.is_ok() || !is_closed {
-                return done;
-            }
-            lock(&self.idle).clear();
-        }
-        let mut client = self.connector.connect()?;
-        let done = work(&mut client);
-        self.put_back(client);
-        done
+    /// Runs a query at one moment of the database.
+    fn query_tables<T>(
+        &self,
+        mut query: impl FnMut(&PostgresTables<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.sessions.read_transaction(|session| {
+            query(&PostgresTables {
+                session: RefCell::new(session),
+                codec: &self.codec,
+                has_trigrams: self.has_trigrams,
+            })
+        })
     }
 
-    fn put_back(&self, client: Client) {
-        let mut idle = lock(&self.idle);
-        if !client.is_closed() && idle.len() < MAX_IDLE_CLIENTS {
-            idle.push(client);
-        }
+    /// Runs a transaction that may number new names. They count when it is committed.
+    fn write_events<T>(
+        &self,
+        mut work: impl FnMut(&mut Session, &mut NumberCache) -> Result<T>,
+    ) -> Result<T> {
+        let mut names = lock(&self.names).clone();
+        let done = self
+            .sessions
+            .write_transaction(|session| work(session, &mut names))?;
+        *lock(&self.names) = names;
+        Ok(done)
     }
 }
 
 impl Store for PostgresStore {
-    fn dialect(&self) -> SqlDialect {
-        SqlDialect::Postgres
-    }
-
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
-        self.with_client(|client| {
-            let cancel = QueryCancel::current();
-            if let Some(cancel) = &cancel {
-                let (token, connector) = (client.cancel_token(), self.connector.clone());
-                cancel.set_action(Box::new(move || connector.cancel(token)));
-            }
-            let found = client.query(&statement.sql, &arguments(statement));
-            if let Some(cancel) = &cancel {
-                cancel.clear_action();
-            }
-            found?.iter().map(result_row).collect()
+        self.sessions.read_transaction(|session| {
+            let found = session.query(&statement.sql, &arguments(statement))?;
+            found.iter().map(result_row).collect()
         })
     }
 
     fn execute(&self, statement: &Statement) -> Result<u64> {
-        self.with_client(|client| Ok(client.execute(&statement.sql, &arguments(statement))?))
+        self.sessions
+            .with_session(|session| session.execute(&statement.sql, &arguments(statement)))
     }
 
     fn insert(
@@ -159,11 +120,27 @@ impl Store for PostgresStore {
         rows: &[EventRow],
         position: Option<&JournalPosition>,
     ) -> Result<IngestCounts> {
-        self.with_client(|client| insert(client, rows, position))
+        // Outside of the transaction, which holds up other writers.
+        let bodies = self
+            .codec
+            .encode(rows.iter().map(|row| row.body.as_str()))?;
+        self.write_events(|session, names| {
+            let mut done = IngestCounts::default();
+            if !rows.is_empty() {
+                done = ingest::insert_events(session, names, rows, &bodies, self.has_trigrams)?;
+            }
+            if done.new > 0 {
+                session.query("SELECT pg_notify($1, '')", &[&NOTIFY_CHANNEL])?;
+            }
+            if let Some(position) = position {
+                write_position(session, position)?;
+            }
+            Ok(done)
+        })
     }
 
     fn watch(&self, wake: WakeFn) -> Result<WatchGuard> {
-        let connector = self.connector.clone();
+        let connector = self.sessions.connector.clone();
         let mut client = listen(&connector)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
@@ -188,42 +165,63 @@ impl Store for PostgresStore {
         })))
     }
 
+    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>> {
+        self.query_tables(|tables| crate::reading::rows(tables, query))
+    }
+
+    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>> {
+        self.query_tables(|tables| reading::after(tables, seq, limit))
+    }
+
+    fn last_seq(&self) -> Result<i64> {
+        let sql = "SELECT COALESCE(MAX(max_seq), 0) FROM anyhook_parts WHERE events > 0";
+        let last = self
+            .sessions
+            .read_transaction(|session| session.query_int(sql, &[]))?;
+        Ok(last.unwrap_or_default())
+    }
+
+    fn event(&self, id: &str) -> Result<Option<EventDetail>> {
+        self.query_tables(|tables| reading::event(tables, id))
+    }
+
+    fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>> {
+        self.query_tables(|tables| session_queries::page(tables, query))
+    }
+
+    fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>> {
+        self.query_tables(|tables| session_queries::detail(tables, id, agent))
+    }
+
+    fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats> {
+        self.query_tables(|tables| statistics::stats(tables, filter, buckets))
+    }
+
     fn retain_step(&self, retention: &Retention) -> Result<u64> {
-        let mut statement = Statement::new(SqlDialect::Postgres, "");
-        if let Some(cutoff) = retention.cutoff_us() {
-            statement
-                .push(
-                    "DELETE FROM anyhook_events WHERE seq IN \
-                     (SELECT seq FROM anyhook_events WHERE time_us < ",
-                )
-                .int(cutoff);
-            statement.push(" ORDER BY time_us LIMIT ").int(STEP_EVENTS);
-            statement.push(")");
-            let deleted = self.execute(&statement)?;
-            if deleted > 0 {
-                return Ok(deleted);
-            }
-        }
-        let Some(bytes) = retention.max_bytes else {
-            return Ok(0);
-        };
-        let over = self.stored_bytes()?.saturating_sub(bytes);
-        if over == 0 {
-            return Ok(0);
-        }
-        let mut statement = Statement::new(
-            SqlDialect::Postgres,
-            "DELETE FROM anyhook_events WHERE seq IN (SELECT seq FROM (SELECT seq, \
-             CAST(SUM(bytes) OVER (ORDER BY time_us, seq) - bytes AS BIGINT) AS older FROM \
-             (SELECT seq, time_us, bytes FROM anyhook_events ORDER BY time_us, seq LIMIT ",
-        );
-        statement
-            .int(STEP_EVENTS)
-            .push(") oldest) t WHERE older < ");
-        statement
-            .int(i64::try_from(over).unwrap_or(i64::MAX))
-            .push(")");
-        self.execute(&statement)
+        self.sessions
+            .write_transaction(|session| retention::step(session, retention))
+    }
+
+    fn maintain_step(&self) -> Result<bool> {
+        upgrade::train_dictionary(&self.sessions, &self.codec)
+    }
+
+    fn upgrade_step(&self) -> Result<Option<UpgradeProgress>> {
+        self.write_events(|session, names| {
+            upgrade::step(session, names, &self.codec, self.has_trigrams)
+        })
+    }
+
+    fn upgrade_progress(&self) -> Result<Option<UpgradeProgress>> {
+        self.sessions.read_transaction(upgrade::progress)
+    }
+
+    fn stored_bytes(&self) -> Result<u64> {
+        let sql = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM anyhook_parts";
+        let bytes = self
+            .sessions
+            .read_transaction(|session| session.query_int(sql, &[]))?;
+        Ok(u64::try_from(bytes.unwrap_or_default()).unwrap_or_default())
     }
 }
 
@@ -250,151 +248,56 @@ fn wait_for_notifications(client: &mut Client, wake: &WakeFn, stopped: &AtomicBo
     Ok(())
 }
 
-fn insert(
-    client: &mut Client,
-    rows: &[EventRow],
-    position: Option<&JournalPosition>,
-) -> Result<IngestCounts> {
-    let mut transaction = client.transaction()?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK_KEY])?;
-    let mut done = IngestCounts::default();
-    if !rows.is_empty() {
-        let inserted = insert_events(&mut transaction, rows)?;
-        done.new = inserted.len() as u64;
-        done.duplicate = rows.len() as u64 - done.new;
-        insert_runs(&mut transaction, rows, &inserted)?;
-        if done.new > 0 {
-            transaction.execute("SELECT pg_notify($1, '')", &[&NOTIFY_CHANNEL])?;
-        }
-    }
-    if let Some(position) = position {
-        let pos = i64::try_from(position.pos).unwrap_or(i64::MAX);
-        transaction.execute(
-            "INSERT INTO anyhook_files (source, file, pos) VALUES ($1, $2, $3) \
-             ON CONFLICT (source, file) DO UPDATE SET pos = GREATEST(anyhook_files.pos, excluded.pos)",
-            &[&position.source, &position.file, &pos],
-        )?;
-    }
-    transaction.commit()?;
-    Ok(done)
-}
-
-/// `seq` by `id` of the rows that were inserted.
-fn insert_events(
-    transaction: &mut Transaction<'_>,
-    rows: &[EventRow],
-) -> Result<HashMap<String, i64>> {
-    let mut parameters = Vec::new();
-    let mut arrays: Vec<Box<dyn ToSql + Sync + '_>> = Vec::new();
-    for (number, (_, column)) in (1..).zip(&EVENT_COLUMNS) {
-        let (sql_type, array): (_, Box<dyn ToSql + Sync + '_>) = match column {
-            ColumnReader::Text(read) => ("text", Box::new(read_column(rows, read))),
-            ColumnReader::Int(read) => ("bigint", Box::new(read_column(rows, read))),
-            ColumnReader::Real(read) => ("float8", Box::new(read_column(rows, read))),
-        };
-        parameters.push(format!("${number}::{sql_type}[]"));
-        arrays.push(array);
-    }
-    let arrays: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| &**array as _).collect();
-    let sql = format!(
-        "INSERT INTO anyhook_events ({}) SELECT * FROM UNNEST({}) \
-         ON CONFLICT (id) DO NOTHING RETURNING id, seq",
-        event_column_names(),
-        parameters.join(", ")
-    );
-    let inserted = transaction.query(&sql, &arrays)?;
-    inserted
-        .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect()
-}
-
-fn read_column<'a, T>(rows: &'a [EventRow], read: impl Fn(&'a EventRow) -> T) -> Vec<T> {
-    rows.iter().map(read).collect()
-}
-
-fn insert_runs(
-    transaction: &mut Transaction<'_>,
-    rows: &[EventRow],
-    inserted: &HashMap<String, i64>,
-) -> Result<()> {
-    let mut done = HashSet::new();
-    let (mut seqs, mut positions, mut durations) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut hooks, mut contents, mut manifests, mut outcomes) =
-        <(Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
-    for row in rows {
-        // A batch may contain an id twice.
-        let Some(seq) = inserted
-            .get(&row.summary.id)
-            .filter(|seq| done.insert(**seq))
-        else {
-            continue;
-        };
-        for (pos, run) in (0_i64..).zip(&row.runs) {
-            seqs.push(*seq);
-            positions.push(pos);
-            hooks.push(run.hook.as_str());
-            contents.push(run.content.as_str());
-            manifests.push(run.manifest.as_str());
-            outcomes.push(run.outcome.as_str());
-            durations.push(run.duration_ms);
-        }
-    }
-    if seqs.is_empty() {
-        return Ok(());
-    }
-    transaction.execute(
-        "INSERT INTO anyhook_runs (seq, pos, hook, content, manifest, outcome, duration_ms) \
-         SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])",
-        &[&seqs, &positions, &hooks, &contents, &manifests, &outcomes, &durations],
+fn write_position(session: &mut Session, position: &JournalPosition) -> Result<()> {
+    let pos = i64::try_from(position.pos).unwrap_or(i64::MAX);
+    session.execute(
+        "INSERT INTO anyhook_files (source, file, pos) VALUES ($1, $2, $3) \
+         ON CONFLICT (source, file) DO UPDATE SET pos = GREATEST(anyhook_files.pos, excluded.pos)",
+        &[&position.source, &position.file, &pos],
     )?;
     Ok(())
 }
 
-fn migrate(client: &mut Client) -> Result<()> {
+/// Makes the extension that the search index needs, if this server and user can.
+fn create_trigrams(session: &mut Session) -> Result<bool> {
+    let is_there = |session: &mut Session| -> Result<bool> {
+        let sql = "SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'";
+        Ok(!session.query(sql, &[])?.is_empty())
+    };
+    if is_there(session)? {
+        return Ok(true);
+    }
+    // Two daemons may start at the same moment; a server may not have it.
+    let _ = session
+        .client
+        .batch_execute("CREATE EXTENSION IF NOT EXISTS pg_trgm");
+    is_there(session)
+}
+
+fn migrate(session: &mut Session) -> Result<()> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    let mut transaction = client.transaction()?;
     // A new index of a large table takes its time.
-    transaction.batch_execute("SET LOCAL statement_timeout = 0")?;
-    // Two daemons may start at the same moment.
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&WRITER_LOCK_KEY])?;
-    transaction
+    session
+        .client
+        .batch_execute("SET LOCAL statement_timeout = 0")?;
+    session
+        .client
         .batch_execute("CREATE TABLE IF NOT EXISTS anyhook_schema (version BIGINT NOT NULL)")?;
-    let found: i64 = transaction
-        .query_one("SELECT COALESCE(MAX(version), 0) FROM anyhook_schema", &[])?
-        .try_get(0)?;
+    let sql = "SELECT COALESCE(MAX(version), 0) FROM anyhook_schema";
+    let found = session.query_int(sql, &[])?.unwrap_or_default();
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     for (version, step) in (1_i64..).zip(MIGRATIONS) {
         if version > found {
-            transaction.batch_execute(step)?;
-            transaction.execute(
+            session.client.batch_execute(step)?;
+            session.execute(
                 "INSERT INTO anyhook_schema (version) VALUES ($1)",
                 &[&version],
             )?;
         }
     }
-    transaction.commit()?;
-    Ok(())
-}
-
-fn tls() -> Result<MakeRustlsConnect> {
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        return Err(StoreError::Tls(
-            "this machine has no certificate store; set SSL_CERT_FILE".to_owned(),
-        ));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| StoreError::Tls(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
+    upgrade::drop_old_if_empty(session)
 }
 
 fn arguments(statement: &Statement) -> Vec<&(dyn ToSql + Sync)> {
@@ -422,6 +325,9 @@ fn result_row(row: &Row) -> Result<ResultRow> {
                 .try_get::<_, Option<i32>>(number)?
                 .map(|value| SqlValue::Integer(value.into())),
             Type::FLOAT8 => row.try_get::<_, Option<f64>>(number)?.map(SqlValue::Real),
+            Type::BYTEA => row
+                .try_get::<_, Option<Vec<u8>>>(number)?
+                .map(SqlValue::Blob),
             _ => row
                 .try_get::<_, Option<String>>(number)?
                 .map(SqlValue::Text),

@@ -4,8 +4,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rusqlite::types::Value as SqlValue;
+
+use crate::error::Result;
 use crate::row::RunRow;
 use crate::sketch::{DurationSketch, push_varint, read_varint};
+use crate::sql::ResultRow;
 
 pub(crate) const HOUR_LEVEL: i64 = 0;
 pub(crate) const DAY_LEVEL: i64 = 1;
@@ -43,6 +47,32 @@ impl RollupKey {
             origin,
             facet,
         })
+    }
+}
+
+/// The sums that another one is the sum of.
+pub(crate) struct LowerSums {
+    pub level: i64,
+    pub from: i64,
+    /// Inclusive.
+    pub until: i64,
+    pub any_origin: bool,
+}
+
+impl RollupKey {
+    /// The hours of a day, or the days of all time.
+    pub(crate) fn lower(self) -> LowerSums {
+        let (level, from, until) = match self.level {
+            ALL_LEVEL => (DAY_LEVEL, i64::MIN, i64::MAX),
+            _ => (HOUR_LEVEL, self.start * 24, self.start * 24 + 23),
+        };
+        LowerSums {
+            level,
+            from,
+            until,
+            // Days have a row of all origins, hours do not.
+            any_origin: self.origin == ALL_ORIGINS && level == HOUR_LEVEL,
+        }
     }
 }
 
@@ -158,11 +188,146 @@ pub(crate) fn decode_runs(mut bytes: &[u8]) -> Vec<NumberedRun> {
     runs
 }
 
+/// The key of a row of sums. Sums of events have no hook: 0.
+pub(crate) type SumKey = (RollupKey, i64);
+
+/// The type of a column of sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SumColumn {
+    Count,
+    Duration,
+    Bytes,
+}
+
+/// A row of a table of sums, without its key.
+pub(crate) trait StoredSums: Default {
+    const TABLE: &'static str;
+    const KEY_COLUMNS: &'static [&'static str];
+    const VALUE_COLUMNS: &'static [(&'static str, SumColumn)];
+
+    fn values(&self) -> Vec<SqlValue>;
+    fn from_values(row: &mut ResultRow) -> Result<Self>;
+    /// Adds `other` (`sign` 1), or takes it out (-1).
+    fn change(&mut self, other: &Self, sign: i64);
+    fn count(&self) -> i64;
+    fn sketch(&self) -> &DurationSketch;
+    fn sketch_mut(&mut self) -> &mut DurationSketch;
+
+    fn key_values((key, hook): SumKey) -> Vec<i64> {
+        let all = [key.level, key.start, key.origin, key.facet, hook];
+        all.into_iter().take(Self::KEY_COLUMNS.len()).collect()
+    }
+
+    fn value_columns() -> String {
+        let names = Self::VALUE_COLUMNS.iter().map(|(name, _)| *name);
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl StoredSums for EventSums {
+    const TABLE: &'static str = "anyhook_rollups";
+    const KEY_COLUMNS: &'static [&'static str] = &["level", "start", "origin", "facet"];
+    const VALUE_COLUMNS: &'static [(&'static str, SumColumn)] = &[
+        ("events", SumColumn::Count),
+        ("max_ms", SumColumn::Duration),
+        ("minutes", SumColumn::Bytes),
+        ("sketch", SumColumn::Bytes),
+    ];
+
+    fn values(&self) -> Vec<SqlValue> {
+        vec![
+            SqlValue::Integer(self.events),
+            SqlValue::Real(self.sketch.max_ms),
+            SqlValue::Blob(self.minutes.encode()),
+            SqlValue::Blob(self.sketch.encode()),
+        ]
+    }
+
+    fn from_values(row: &mut ResultRow) -> Result<Self> {
+        let (events, max_ms) = (row.int()?, row.real()?);
+        Ok(Self {
+            events,
+            minutes: MinuteCounts::decode(&row.bytes()?),
+            sketch: DurationSketch::decode(&row.bytes()?, max_ms),
+        })
+    }
+
+    fn change(&mut self, other: &Self, sign: i64) {
+        self.events += sign * other.events;
+        self.minutes.change(&other.minutes, sign);
+        self.sketch.change(&other.sketch, sign);
+    }
+
+    fn count(&self) -> i64 {
+        self.events
+    }
+
+    fn sketch(&self) -> &DurationSketch {
+        &self.sketch
+    }
+
+    fn sketch_mut(&mut self) -> &mut DurationSketch {
+        &mut self.sketch
+    }
+}
+
+impl StoredSums for HookSums {
+    const TABLE: &'static str = "anyhook_hook_rollups";
+    const KEY_COLUMNS: &'static [&'static str] = &["level", "start", "origin", "facet", "hook"];
+    const VALUE_COLUMNS: &'static [(&'static str, SumColumn)] = &[
+        ("runs", SumColumn::Count),
+        ("denials", SumColumn::Count),
+        ("troubles", SumColumn::Count),
+        ("max_ms", SumColumn::Duration),
+        ("sketch", SumColumn::Bytes),
+    ];
+
+    fn values(&self) -> Vec<SqlValue> {
+        vec![
+            SqlValue::Integer(self.runs),
+            SqlValue::Integer(self.denials),
+            SqlValue::Integer(self.troubles),
+            SqlValue::Real(self.sketch.max_ms),
+            SqlValue::Blob(self.sketch.encode()),
+        ]
+    }
+
+    fn from_values(row: &mut ResultRow) -> Result<Self> {
+        let (runs, denials, troubles) = (row.int()?, row.int()?, row.int()?);
+        let max_ms = row.real()?;
+        Ok(Self {
+            runs,
+            denials,
+            troubles,
+            sketch: DurationSketch::decode(&row.bytes()?, max_ms),
+        })
+    }
+
+    fn change(&mut self, other: &Self, sign: i64) {
+        self.runs += sign * other.runs;
+        self.denials += sign * other.denials;
+        self.troubles += sign * other.troubles;
+        self.sketch.change(&other.sketch, sign);
+    }
+
+    fn count(&self) -> i64 {
+        self.runs
+    }
+
+    fn sketch(&self) -> &DurationSketch {
+        &self.sketch
+    }
+
+    fn sketch_mut(&mut self) -> &mut DurationSketch {
+        &mut self.sketch
+    }
+}
+
 /// What a batch of events adds to the sums, or takes out of them.
 #[derive(Debug, Default)]
 pub(crate) struct RollupChanges {
-    pub events: HashMap<RollupKey, EventSums>,
-    pub hooks: HashMap<(RollupKey, i64), HookSums>,
+    pub events: HashMap<SumKey, EventSums>,
+    pub hooks: HashMap<SumKey, HookSums>,
 }
 
 impl RollupChanges {
@@ -176,7 +341,7 @@ impl RollupChanges {
     ) {
         let minute = time_us.rem_euclid(HOUR_US) / MINUTE_US;
         for key in RollupKey::of_event(time_us, origin, facet) {
-            let sums = self.events.entry(key).or_default();
+            let sums = self.events.entry((key, 0)).or_default();
             sums.events += 1;
             sums.sketch.add(duration_ms);
             if key.level == HOUR_LEVEL {

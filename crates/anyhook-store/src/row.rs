@@ -124,14 +124,6 @@ impl EventRow {
                 .collect(),
         })
     }
-
-    /// The size of this row where it is not compressed, for retention by size.
-    pub fn bytes(&self) -> i64 {
-        const ROW_OVERHEAD_BYTES: usize = 256;
-        const RUN_OVERHEAD_BYTES: usize = 96;
-        let overhead = ROW_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES * self.runs.len();
-        saturating_i64(self.body.len() + self.text.len() + overhead)
-    }
 }
 
 impl RunRow {

@@ -45,6 +45,15 @@ impl DurationSketch {
         }
     }
 
+    /// Adds durations (`sign` 1), or takes them out (-1).
+    pub(crate) fn change(&mut self, other: &Self, sign: i64) {
+        if sign > 0 {
+            self.merge(other);
+        } else {
+            self.subtract(other);
+        }
+    }
+
     pub(crate) fn latency(&self) -> Latency {
         Latency {
             p50: self.percentile(50),

@@ -10,8 +10,7 @@ mod names;
 mod reading;
 mod retention;
 mod search;
-mod sessions;
-mod statistics;
+mod tables;
 mod upgrade;
 
 use std::path::Path;
@@ -25,10 +24,12 @@ use crate::query::{
     EventDetail, EventFilter, IngestCounts, Page, PageQuery, Retention, SessionDetail,
     SessionSummary, Stats,
 };
+use crate::reading::{sessions, statistics};
 use crate::row::EventRow;
-use crate::sql::{ResultRow, SqlDialect, Statement};
+use crate::sql::{ResultRow, Statement};
 use crate::store::{JournalPosition, Store, UpgradeProgress, WakeFn, WatchGuard};
 use connections::{Connections, sql_value};
+use tables::SqliteTables;
 
 pub struct SqliteStore {
     connections: Connections,
@@ -44,13 +45,20 @@ impl SqliteStore {
             watchers: Arc::default(),
         })
     }
+
+    /// Runs a query at one moment of the file.
+    fn query_tables<T>(&self, query: impl FnOnce(&SqliteTables<'_>) -> Result<T>) -> Result<T> {
+        self.connections.with_reader(|reader, records| {
+            let transaction = reader.unchecked_transaction()?;
+            query(&SqliteTables {
+                connection: &transaction,
+                records,
+            })
+        })
+    }
 }
 
 impl Store for SqliteStore {
-    fn dialect(&self) -> SqlDialect {
-        SqlDialect::Sqlite
-    }
-
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>> {
         self.connections.with_reader(|reader, _| {
             let mut prepared = reader.prepare_cached(&statement.sql)?;
@@ -120,8 +128,7 @@ impl Store for SqliteStore {
     }
 
     fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>> {
-        self.connections
-            .with_reader(|reader, codec| reading::rows(reader, codec, query))
+        self.query_tables(|tables| crate::reading::rows(tables, query))
     }
 
     fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>> {
@@ -135,18 +142,15 @@ impl Store for SqliteStore {
     }
 
     fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>> {
-        self.connections
-            .with_reader(|reader, codec| sessions::page(reader, codec, query))
+        self.query_tables(|tables| sessions::page(tables, query))
     }
 
     fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>> {
-        self.connections
-            .with_reader(|reader, _| sessions::detail(reader, id, agent))
+        self.query_tables(|tables| sessions::detail(tables, id, agent))
     }
 
     fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats> {
-        self.connections
-            .with_reader(|reader, codec| statistics::stats(reader, codec, filter, buckets))
+        self.query_tables(|tables| statistics::stats(tables, filter, buckets))
     }
 
     fn retain_step(&self, retention: &Retention) -> Result<u64> {

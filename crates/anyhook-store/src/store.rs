@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::error::{Result, StoreError};
 use crate::postgres::PostgresStore;
 use crate::query::{
-    EventDetail, EventFilter, EventSummary, IngestCounts, NameCount, Page, PageCursor, PageQuery,
-    Retention, SessionDetail, SessionSummary, Stats,
+    EventDetail, EventFilter, EventSummary, IngestCounts, Page, PageCursor, PageQuery, Retention,
+    SessionDetail, SessionSummary, Stats,
 };
-use crate::row::{EventRow, rfc3339_micros};
-use crate::sql::{ResultRow, SqlDialect, Statement, count_if};
+use crate::row::EventRow;
+use crate::sql::{ResultRow, Statement};
 use crate::sqlite::SqliteStore;
 
 /// How far a journal file has been read; kept in the same transaction as its rows.
@@ -42,8 +42,6 @@ impl Drop for WatchGuard {
 ///
 /// A database provides the methods without a body; everything else is built on them.
 pub trait Store: Send + Sync {
-    fn dialect(&self) -> SqlDialect;
-
     fn select(&self, statement: &Statement) -> Result<Vec<ResultRow>>;
 
     /// Returns the number of changed rows.
@@ -67,32 +65,13 @@ pub trait Store: Send + Sync {
     /// How far a journal file was read; 0 when it is new.
     fn journal_position(&self, source: &str, file: &str) -> Result<u64> {
         let sql = "SELECT pos FROM anyhook_files WHERE source = ";
-        let mut statement = Statement::new(self.dialect(), sql);
+        let mut statement = Statement::new(sql);
         statement.text(source).push(" AND file = ").text(file);
         Ok(u64::try_from(select_int(self, &statement)?).unwrap_or_default())
     }
 
     /// One page of events with their records, newest first.
-    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>> {
-        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE 1 = 1";
-        let mut statement = Statement::new(self.dialect(), sql);
-        statement.filter(&query.filter);
-        if let Some(cursor) = query.cursor {
-            // Compared as one value, which an index can find.
-            statement
-                .push(" AND (e.time_us, e.seq) < (")
-                .int(cursor.time_us);
-            statement.push(", ").int(cursor.seq).push(")");
-        }
-        statement.push(" ORDER BY e.time_us DESC, e.seq DESC LIMIT ");
-        statement.size(query.size() + 1);
-        let found = select_all(self, &statement, |row| {
-            let row = read_row(row)?;
-            let (time_us, seq) = (row.summary.time_us, row.summary.seq);
-            Ok((PageCursor { time_us, seq }, row))
-        })?;
-        Ok(page(found, query.size()))
-    }
+    fn rows(&self, query: &PageQuery) -> Result<Page<EventRow>>;
 
     /// One page of events, newest first.
     fn events(&self, query: &PageQuery) -> Result<Page<EventSummary>> {
@@ -104,84 +83,22 @@ pub trait Store: Send + Sync {
     }
 
     /// Events that arrived after `seq`, oldest first: the live stream, and its resumption.
-    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>> {
-        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE e.seq > ";
-        let mut statement = Statement::new(self.dialect(), sql);
-        statement.int(seq);
-        statement.push(" ORDER BY e.seq LIMIT ").size(limit);
-        select_all(self, &statement, read_row)
-    }
+    fn after(&self, seq: i64, limit: usize) -> Result<Vec<EventRow>>;
 
     /// The highest `seq` so far; 0 when empty.
     fn last_seq(&self) -> Result<i64> {
         let sql = "SELECT COALESCE(MAX(seq), 0) FROM anyhook_events";
-        select_int(self, &Statement::new(self.dialect(), sql))
+        select_int(self, &Statement::new(sql))
     }
 
-    fn event(&self, id: &str) -> Result<Option<EventDetail>> {
-        let sql = "SELECT e.seq, e.time_us, e.body FROM anyhook_events e WHERE e.id = ";
-        let mut statement = Statement::new(self.dialect(), sql);
-        statement.text(id);
-        let found = select_all(self, &statement, read_row)?;
-        found
-            .into_iter()
-            .next()
-            .map(EventRow::into_detail)
-            .transpose()
-    }
+    fn event(&self, id: &str) -> Result<Option<EventDetail>>;
 
-    fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>> {
-        let [tools, denials, asks] = [
-            "e.type = 'BEFORE_TOOL'",
-            "e.decision = 'deny'",
-            "e.decision = 'ask'",
-        ]
-        .map(count_if);
-        let sql = format!(
-            "SELECT e.session_id, e.agent, MIN(e.time_us), MAX(e.time_us), MAX(e.seq), COUNT(*), \
-             {tools}, {denials}, {asks}, MAX(e.cwd), MAX(e.machine) \
-             FROM anyhook_events e WHERE e.session_id IS NOT NULL"
-        );
-        let mut statement = Statement::new(self.dialect(), sql);
-        statement.filter(&query.filter);
-        statement.push(" GROUP BY e.agent, e.session_id");
-        if let Some(PageCursor { time_us, seq }) = query.cursor {
-            statement
-                .push(" HAVING (MAX(e.time_us), MAX(e.seq)) < (")
-                .int(time_us);
-            statement.push(", ").int(seq).push(")");
-        }
-        statement.push(" ORDER BY MAX(e.time_us) DESC, MAX(e.seq) DESC LIMIT ");
-        statement.size(query.size() + 1);
-        let found = select_all(self, &statement, read_session)?;
-        Ok(page(found, query.size()))
-    }
+    fn sessions(&self, query: &PageQuery) -> Result<Page<SessionSummary>>;
 
     /// The latest session of that id, of one agent when two agents use the same id.
-    fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>> {
-        let mut query = PageQuery {
-            filter: EventFilter {
-                session: Some(id.to_owned()),
-                agent: agent.map(str::to_owned),
-                ..EventFilter::default()
-            },
-            cursor: None,
-            limit: 1,
-        };
-        let Some(summary) = self.sessions(&query)?.items.pop() else {
-            return Ok(None);
-        };
-        query.filter.agent = Some(summary.agent.clone());
-        Ok(Some(SessionDetail {
-            by_tool: count_by(self, "tool", &query.filter)?,
-            by_event: count_by(self, "event", &query.filter)?,
-            summary,
-        }))
-    }
+    fn session(&self, id: &str, agent: Option<&str>) -> Result<Option<SessionDetail>>;
 
-    fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats> {
-        crate::stats::query_stats(self, filter, buckets)
-    }
+    fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats>;
 
     /// Deletes what the limits no longer keep; returns the number of deleted events.
     fn retain(&self, retention: &Retention) -> Result<u64> {
@@ -218,20 +135,14 @@ pub trait Store: Send + Sync {
     /// Identifies this store among all that are exported to the same place.
     fn store_id(&self) -> Result<String> {
         const SOURCE: &str = "anyhook-store-id";
-        let mut select = Statement::new(
-            self.dialect(),
-            "SELECT file FROM anyhook_files WHERE source = ",
-        );
+        let mut select = Statement::new("SELECT file FROM anyhook_files WHERE source = ");
         select.text(SOURCE).push(" ORDER BY pos LIMIT 1");
         let found = select_all(self, &select, ResultRow::text)?;
         if let Some(id) = found.into_iter().next() {
             return Ok(id);
         }
         let made = new_store_id();
-        let mut insert = Statement::new(
-            self.dialect(),
-            "INSERT INTO anyhook_files (source, file, pos) SELECT ",
-        );
+        let mut insert = Statement::new("INSERT INTO anyhook_files (source, file, pos) SELECT ");
         insert.text(SOURCE).push(", ").text(&made).push(", 0");
         insert
             .push(" WHERE NOT EXISTS (SELECT 1 FROM anyhook_files WHERE source = ")
@@ -243,11 +154,7 @@ pub trait Store: Send + Sync {
     }
 
     /// About what the events take, for retention by size.
-    fn stored_bytes(&self) -> Result<u64> {
-        let sql = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM anyhook_events";
-        let bytes = select_int(self, &Statement::new(self.dialect(), sql))?;
-        Ok(u64::try_from(bytes).unwrap_or_default())
-    }
+    fn stored_bytes(&self) -> Result<u64>;
 }
 
 /// Events of an older version's layout, in numbers of events.
@@ -267,11 +174,6 @@ fn new_store_id() -> String {
 /// The most names that a list of counts has.
 pub(crate) const MAX_NAMES: usize = 100;
 
-/// Reads `seq`, `time_us` and `body`.
-fn read_row(row: &mut ResultRow) -> Result<EventRow> {
-    EventRow::from_stored(row.int()?, row.int()?, &row.text()?)
-}
-
 pub(crate) fn select_all<S: Store + ?Sized, T>(
     store: &S,
     statement: &Statement,
@@ -284,52 +186,6 @@ pub(crate) fn select_all<S: Store + ?Sized, T>(
 pub(crate) fn select_int<S: Store + ?Sized>(store: &S, statement: &Statement) -> Result<i64> {
     let mut rows = store.select(statement)?;
     rows.first_mut().map_or(Ok(0), ResultRow::int)
-}
-
-/// The number of events of each value of `column`, most first.
-pub(crate) fn count_by<S: Store + ?Sized>(
-    store: &S,
-    column: &'static str,
-    filter: &EventFilter,
-) -> Result<Vec<NameCount>> {
-    let denials = count_if("e.decision = 'deny'");
-    let sql = format!(
-        "SELECT e.{column}, COUNT(*), {denials} FROM anyhook_events e WHERE e.{column} IS NOT NULL"
-    );
-    let mut statement = Statement::new(store.dialect(), sql);
-    statement.filter(filter).push(&format!(
-        " GROUP BY e.{column} ORDER BY COUNT(*) DESC, e.{column} LIMIT 100"
-    ));
-    select_all(store, &statement, |row| {
-        Ok(NameCount {
-            name: row.text()?,
-            count: row.int()?,
-            denials: row.int()?,
-        })
-    })
-}
-
-fn read_session(row: &mut ResultRow) -> Result<(PageCursor, SessionSummary)> {
-    let session_id = row.text()?;
-    let agent = row.text()?;
-    let first_us = row.int()?;
-    let cursor = PageCursor {
-        time_us: row.int()?,
-        seq: row.int()?,
-    };
-    let summary = SessionSummary {
-        session_id,
-        agent,
-        first: rfc3339_micros(first_us),
-        last: rfc3339_micros(cursor.time_us),
-        events: row.int()?,
-        tools: row.int()?,
-        denials: row.int()?,
-        asks: row.int()?,
-        cwd: row.optional()?,
-        machine: row.optional()?,
-    };
-    Ok((cursor, summary))
 }
 
 /// `found` has one item more than a page if there is another page.

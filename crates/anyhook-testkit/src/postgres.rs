@@ -42,6 +42,14 @@ pub fn create_database() -> Option<String> {
     ))
 }
 
+/// What the server of this process has logged so far.
+pub fn server_log() -> String {
+    let server = SERVER.get().and_then(Option::as_ref);
+    let log = server.map(|server| format!("{}.log", server.dir.display()));
+    log.map(|path| std::fs::read_to_string(path).unwrap())
+        .unwrap_or_default()
+}
+
 fn start_server() -> Option<Server> {
     let bin = find_programs()?;
     let dir = std::env::temp_dir().join(format!("anyhook-pg-{}", std::process::id()));

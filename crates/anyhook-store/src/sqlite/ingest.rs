@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, params, params_from_iter};
 
 use crate::error::Result;
+use crate::names::{Facet, Origin, id_bytes};
 use crate::query::IngestCounts;
 use crate::rollup::{
-    ALL_LEVEL, ALL_ORIGINS, DAY_LEVEL, EventSums, HOUR_LEVEL, HOUR_US, HookSums, MinuteCounts,
-    NumberedRun, RollupChanges, RollupKey, RunEffect, decode_runs, encode_runs,
+    HOUR_LEVEL, HOUR_US, LowerSums, NumberedRun, RollupChanges, RunEffect, StoredSums, SumKey,
+    decode_runs, encode_runs,
 };
 use crate::row::{EventRow, saturating_i64};
-use crate::sketch::DurationSketch;
-use crate::sqlite::names::{Facet, NumberCache, Origin, id_bytes};
+use crate::session_changes::SessionChange;
+use crate::sql::ResultRow;
+use crate::sqlite::connections::sql_value;
+use crate::sqlite::names::NumberCache;
 use crate::sqlite::upgrade;
 
 /// Events of one row of `anyhook_blocks`.
@@ -38,7 +42,8 @@ pub(crate) fn insert_events(
         transaction.prepare_cached("INSERT INTO anyhook_search (rowid, text) VALUES (?1, ?2)")?;
     let mut done = IngestCounts::default();
     let mut rollups = RollupChanges::default();
-    let mut sessions = SessionChanges::default();
+    let mut session_numbers: HashMap<(String, String), i64> = HashMap::new();
+    let mut sessions: HashMap<i64, SessionChange> = HashMap::new();
     let mut blocks: HashMap<i64, (i64, i64)> = HashMap::new();
     let mut bytes = 0;
     for (row, body) in rows.iter().zip(bodies) {
@@ -51,7 +56,14 @@ pub(crate) fn insert_events(
         let facet = names.facet(transaction, Facet::from_summary(event))?;
         let origin = names.origin(transaction, Origin::from_summary(event))?;
         let session = match &event.session_id {
-            Some(id) => Some(sessions.number(transaction, id, &event.agent)?),
+            Some(id) => Some(
+                match session_numbers.entry((id.clone(), event.agent.clone())) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        *new.insert(session_number(transaction, id, &event.agent)?)
+                    }
+                },
+            ),
             None => None,
         };
         let mut runs = Vec::new();
@@ -82,7 +94,7 @@ pub(crate) fn insert_events(
         insert_text.execute(params![seq, row.text])?;
         rollups.add(event.time_us, origin, facet, event.duration_ms, &runs);
         if let Some(session) = session {
-            sessions.add(session, seq, row);
+            sessions.entry(session).or_default().add(seq, event);
         }
         let (min_us, max_us) = blocks
             .entry(seq / BLOCK_EVENTS)
@@ -92,7 +104,7 @@ pub(crate) fn insert_events(
         bytes += stored_bytes(saturating_i64(body.len()));
     }
     apply_rollups(transaction, &rollups, 1)?;
-    sessions.apply(transaction)?;
+    apply_sessions(transaction, &session_numbers, sessions)?;
     apply_blocks(transaction, &blocks)?;
     change_totals(
         transaction,
@@ -129,99 +141,60 @@ fn apply_blocks(connection: &Connection, blocks: &HashMap<i64, (i64, i64)>) -> R
     Ok(())
 }
 
-#[derive(Debug, Default)]
-struct SessionChanges {
-    numbers: HashMap<(String, String), i64>,
+/// The number of a session, which is new if nothing is known of it.
+fn session_number(connection: &Connection, id: &str, agent: &str) -> Result<i64> {
+    let found: Option<i64> = connection
+        .prepare_cached(
+            "SELECT session FROM anyhook_sessions WHERE session_id = ?1 AND agent = ?2",
+        )?
+        .query_row(params![id, agent], |row| row.get(0))
+        .optional()?;
+    if let Some(number) = found {
+        return Ok(number);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO anyhook_sessions (session_id, agent, first_us, last_us, last_seq, \
+             events, tools, denials, asks) VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0)",
+        )?
+        .execute(params![id, agent, i64::MAX, i64::MIN])?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn apply_sessions(
+    connection: &Connection,
+    numbers: &HashMap<(String, String), i64>,
     changes: HashMap<i64, SessionChange>,
-}
-
-#[derive(Debug, Default)]
-struct SessionChange {
-    first_us: i64,
-    last_us: i64,
-    last_seq: i64,
-    events: i64,
-    tools: i64,
-    denials: i64,
-    asks: i64,
-    cwd: Option<String>,
-    machine: Option<String>,
-}
-
-impl SessionChanges {
-    fn number(&mut self, connection: &Connection, id: &str, agent: &str) -> Result<i64> {
-        let entry = match self.numbers.entry((id.to_owned(), agent.to_owned())) {
-            Entry::Occupied(known) => return Ok(*known.get()),
-            Entry::Vacant(entry) => entry,
-        };
-        let found: Option<i64> = connection
-            .prepare_cached(
-                "SELECT session FROM anyhook_sessions WHERE session_id = ?1 AND agent = ?2",
-            )?
-            .query_row(params![id, agent], |row| row.get(0))
-            .optional()?;
-        if let Some(number) = found {
-            return Ok(*entry.insert(number));
-        }
+) -> Result<()> {
+    let mut update = connection.prepare_cached(
+        "UPDATE anyhook_sessions SET first_us = MIN(first_us, ?2), \
+         last_seq = CASE WHEN (?3, ?4) > (last_us, last_seq) THEN ?4 ELSE last_seq END, \
+         last_us = MAX(last_us, ?3), events = events + ?5, tools = tools + ?6, \
+         denials = denials + ?7, asks = asks + ?8, \
+         cwd = MAX(COALESCE(cwd, ?9), COALESCE(?9, cwd)), \
+         machine = MAX(COALESCE(machine, ?10), COALESCE(?10, machine)) WHERE session = ?1",
+    )?;
+    for (session, change) in changes {
+        update.execute(params![
+            session,
+            change.first_us,
+            change.last.0,
+            change.last.1,
+            change.counts.events,
+            change.counts.tools,
+            change.counts.denials,
+            change.counts.asks,
+            change.cwd,
+            change.machine,
+        ])?;
+    }
+    // An id that was there already may have been the only reason for a new session.
+    for session in numbers.values() {
         connection
-            .prepare_cached(
-                "INSERT INTO anyhook_sessions (session_id, agent, first_us, last_us, last_seq, \
-                 events, tools, denials, asks) VALUES (?1, ?2, ?3, ?4, 0, 0, 0, 0, 0)",
-            )?
-            .execute(params![id, agent, i64::MAX, i64::MIN])?;
-        Ok(*entry.insert(connection.last_insert_rowid()))
+            .prepare_cached("DELETE FROM anyhook_sessions WHERE session = ?1 AND events = 0")?
+            .execute(params![session])?;
     }
-
-    fn add(&mut self, session: i64, seq: i64, row: &EventRow) {
-        let event = &row.summary;
-        let change = self.changes.entry(session).or_insert(SessionChange {
-            first_us: i64::MAX,
-            last_us: i64::MIN,
-            ..SessionChange::default()
-        });
-        change.first_us = change.first_us.min(event.time_us);
-        if (event.time_us, seq) > (change.last_us, change.last_seq) {
-            (change.last_us, change.last_seq) = (event.time_us, seq);
-        }
-        change.events += 1;
-        change.tools += i64::from(event.unified == "BEFORE_TOOL");
-        change.denials += i64::from(event.decision.as_deref() == Some("deny"));
-        change.asks += i64::from(event.decision.as_deref() == Some("ask"));
-        change.cwd = change.cwd.take().max(event.cwd.clone());
-        change.machine = change.machine.take().max(event.machine.clone());
-    }
-
-    fn apply(self, connection: &Connection) -> Result<()> {
-        let mut update = connection.prepare_cached(
-            "UPDATE anyhook_sessions SET first_us = MIN(first_us, ?2), \
-             last_seq = CASE WHEN (?3, ?4) > (last_us, last_seq) THEN ?4 ELSE last_seq END, \
-             last_us = MAX(last_us, ?3), events = events + ?5, tools = tools + ?6, \
-             denials = denials + ?7, asks = asks + ?8, \
-             cwd = MAX(COALESCE(cwd, ?9), COALESCE(?9, cwd)), \
-             machine = MAX(COALESCE(machine, ?10), COALESCE(?10, machine)) WHERE session = ?1",
-        )?;
-        for (session, change) in self.changes {
-            update.execute(params![
-                session,
-                change.first_us,
-                change.last_us,
-                change.last_seq,
-                change.events,
-                change.tools,
-                change.denials,
-                change.asks,
-                change.cwd,
-                change.machine,
-            ])?;
-        }
-        // An id that was there already may have been the only reason for a new session.
-        for session in self.numbers.values() {
-            connection
-                .prepare_cached("DELETE FROM anyhook_sessions WHERE session = ?1 AND events = 0")?
-                .execute(params![session])?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Adds the changes (`sign` 1), or takes them out (-1) of events that are deleted already.
@@ -230,166 +203,98 @@ pub(crate) fn apply_rollups(
     changes: &RollupChanges,
     sign: i64,
 ) -> Result<()> {
+    apply_sums(connection, &changes.events, sign)?;
+    apply_sums(connection, &changes.hooks, sign)
+}
+
+fn apply_sums<S: StoredSums>(
+    connection: &Connection,
+    changes: &HashMap<SumKey, S>,
+    sign: i64,
+) -> Result<()> {
+    let sql = SumStatements::new::<S>();
     // Hours before days: what a day has lost is looked up in its hours.
-    let mut events: Vec<_> = changes.events.iter().collect();
-    events.sort_by_key(|(key, _)| **key);
-    for (key, sums) in events {
-        change_event_sums(connection, *key, sums, sign)?;
-    }
-    let mut hooks: Vec<_> = changes.hooks.iter().collect();
-    hooks.sort_by_key(|((key, hook), _)| (*key, *hook));
-    for ((key, hook), sums) in hooks {
-        change_hook_sums(connection, *key, *hook, sums, sign)?;
+    let mut changes: Vec<_> = changes.iter().collect();
+    changes.sort_by_key(|(key, _)| **key);
+    for (key, change) in changes {
+        change_sums(connection, &sql, *key, change, sign)?;
     }
     Ok(())
 }
 
-fn combine(kept: &mut DurationSketch, change: &DurationSketch, sign: i64) {
-    if sign > 0 {
-        kept.merge(change);
-    } else {
-        kept.subtract(change);
+struct SumStatements {
+    select: String,
+    delete: String,
+    write: String,
+}
+
+impl SumStatements {
+    fn new<S: StoredSums>() -> Self {
+        let table = S::TABLE;
+        let keys = S::KEY_COLUMNS.join(", ");
+        let values = S::value_columns();
+        let is_key: Vec<String> = (1..)
+            .zip(S::KEY_COLUMNS)
+            .map(|(number, name)| format!("{name} = ?{number}"))
+            .collect();
+        let is_key = is_key.join(" AND ");
+        let set: Vec<String> = S::VALUE_COLUMNS
+            .iter()
+            .map(|(name, _)| format!("{name} = excluded.{name}"))
+            .collect();
+        let places = S::KEY_COLUMNS.len() + S::VALUE_COLUMNS.len();
+        let places: Vec<String> = (1..=places).map(|number| format!("?{number}")).collect();
+        Self {
+            select: format!("SELECT {values} FROM {table} WHERE {is_key}"),
+            delete: format!("DELETE FROM {table} WHERE {is_key}"),
+            write: format!(
+                "INSERT INTO {table} ({keys}, {values}) VALUES ({}) \
+                 ON CONFLICT ({keys}) DO UPDATE SET {}",
+                places.join(", "),
+                set.join(", ")
+            ),
+        }
     }
 }
 
-fn change_event_sums(
+fn change_sums<S: StoredSums>(
     connection: &Connection,
-    key: RollupKey,
-    change: &EventSums,
+    sql: &SumStatements,
+    key: SumKey,
+    change: &S,
     sign: i64,
 ) -> Result<()> {
-    let RollupKey {
-        level,
-        start,
-        origin,
-        facet,
-    } = key;
-    let at = params![level, start, origin, facet];
-    let kept = connection
-        .prepare_cached(
-            "SELECT events, max_ms, minutes, sketch FROM anyhook_rollups \
-             WHERE level = ?1 AND start = ?2 AND origin = ?3 AND facet = ?4",
-        )?
-        .query_row(at, |row| {
-            Ok(EventSums {
-                events: row.get(0)?,
-                sketch: DurationSketch::decode(row.get_ref(3)?.as_blob()?, row.get(1)?),
-                minutes: MinuteCounts::decode(row.get_ref(2)?.as_blob()?),
-            })
-        })
-        .optional()?;
-    let mut kept = kept.unwrap_or_default();
-    kept.events += sign * change.events;
-    kept.minutes.change(&change.minutes, sign);
-    combine(&mut kept.sketch, &change.sketch, sign);
-    if kept.events <= 0 {
-        connection
-            .prepare_cached(
-                "DELETE FROM anyhook_rollups \
-                 WHERE level = ?1 AND start = ?2 AND origin = ?3 AND facet = ?4",
-            )?
-            .execute(at)?;
+    let at = S::key_values(key);
+    let mut kept = S::default();
+    {
+        let mut select = connection.prepare_cached(&sql.select)?;
+        let mut rows = select.query(params_from_iter(&at))?;
+        if let Some(row) = rows.next()? {
+            let values = (0..S::VALUE_COLUMNS.len()).map(|at| row.get_ref(at).map(sql_value));
+            let values = values.collect::<rusqlite::Result<_>>()?;
+            kept = S::from_values(&mut ResultRow::new(values))?;
+        }
+    }
+    kept.change(change, sign);
+    if kept.count() <= 0 {
+        let mut delete = connection.prepare_cached(&sql.delete)?;
+        delete.execute(params_from_iter(&at))?;
         return Ok(());
     }
-    if sign < 0 && change.sketch.max_ms >= kept.sketch.max_ms {
-        kept.sketch.max_ms = match level {
-            HOUR_LEVEL => hour_max(connection, key, None)?,
-            _ => lower_max(connection, key, None)?,
+    if sign < 0 && change.sketch().max_ms >= kept.sketch().max_ms {
+        kept.sketch_mut().max_ms = match key.0.level {
+            HOUR_LEVEL => hour_max(connection, key)?,
+            _ => lower_max::<S>(connection, key)?,
         };
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO anyhook_rollups \
-             (level, start, origin, facet, events, max_ms, minutes, sketch) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (level, start, origin, facet) \
-             DO UPDATE SET events = ?5, max_ms = ?6, minutes = ?7, sketch = ?8",
-        )?
-        .execute(params![
-            level,
-            start,
-            origin,
-            facet,
-            kept.events,
-            kept.sketch.max_ms,
-            kept.minutes.encode(),
-            kept.sketch.encode()
-        ])?;
-    Ok(())
-}
-
-fn change_hook_sums(
-    connection: &Connection,
-    key: RollupKey,
-    hook: i64,
-    change: &HookSums,
-    sign: i64,
-) -> Result<()> {
-    let RollupKey {
-        level,
-        start,
-        origin,
-        facet,
-    } = key;
-    let at = params![level, start, origin, facet, hook];
-    let kept = connection
-        .prepare_cached(
-            "SELECT runs, denials, troubles, max_ms, sketch FROM anyhook_hook_rollups \
-             WHERE level = ?1 AND start = ?2 AND origin = ?3 AND facet = ?4 AND hook = ?5",
-        )?
-        .query_row(at, |row| {
-            Ok(HookSums {
-                runs: row.get(0)?,
-                denials: row.get(1)?,
-                troubles: row.get(2)?,
-                sketch: DurationSketch::decode(row.get_ref(4)?.as_blob()?, row.get(3)?),
-            })
-        })
-        .optional()?;
-    let mut kept = kept.unwrap_or_default();
-    kept.runs += sign * change.runs;
-    kept.denials += sign * change.denials;
-    kept.troubles += sign * change.troubles;
-    combine(&mut kept.sketch, &change.sketch, sign);
-    if kept.runs <= 0 {
-        connection
-            .prepare_cached(
-                "DELETE FROM anyhook_hook_rollups \
-                 WHERE level = ?1 AND start = ?2 AND origin = ?3 AND facet = ?4 AND hook = ?5",
-            )?
-            .execute(at)?;
-        return Ok(());
-    }
-    if sign < 0 && change.sketch.max_ms >= kept.sketch.max_ms {
-        kept.sketch.max_ms = match level {
-            HOUR_LEVEL => hour_max(connection, key, Some(hook))?,
-            _ => lower_max(connection, key, Some(hook))?,
-        };
-    }
-    connection
-        .prepare_cached(
-            "INSERT INTO anyhook_hook_rollups \
-             (level, start, origin, facet, hook, runs, denials, troubles, max_ms, sketch) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
-             ON CONFLICT (level, start, origin, facet, hook) \
-             DO UPDATE SET runs = ?6, denials = ?7, troubles = ?8, max_ms = ?9, sketch = ?10",
-        )?
-        .execute(params![
-            level,
-            start,
-            origin,
-            facet,
-            hook,
-            kept.runs,
-            kept.denials,
-            kept.troubles,
-            kept.sketch.max_ms,
-            kept.sketch.encode()
-        ])?;
+    let keys = at.into_iter().map(SqlValue::Integer);
+    let mut write = connection.prepare_cached(&sql.write)?;
+    write.execute(params_from_iter(keys.chain(kept.values())))?;
     Ok(())
 }
 
 /// The longest duration among the events of an hour that are left.
-fn hour_max(connection: &Connection, key: RollupKey, hook: Option<i64>) -> Result<f64> {
+fn hour_max(connection: &Connection, (key, hook): SumKey) -> Result<f64> {
     let mut select = connection.prepare_cached(
         "SELECT duration_ms, runs FROM anyhook_events \
          WHERE facet = ?1 AND time_us >= ?2 AND time_us < ?3 AND origin = ?4",
@@ -403,10 +308,10 @@ fn hour_max(connection: &Connection, key: RollupKey, hook: Option<i64>) -> Resul
     ])?;
     let mut max_ms = 0_f64;
     while let Some(row) = rows.next()? {
-        let Some(hook) = hook else {
+        if hook == 0 {
             max_ms = max_ms.max(row.get(0)?);
             continue;
-        };
+        }
         let runs = decode_runs(row.get_ref(1)?.as_blob().unwrap_or_default());
         for run in runs.iter().filter(|run| run.hook == hook) {
             max_ms = max_ms.max(run.duration_ms);
@@ -416,31 +321,25 @@ fn hour_max(connection: &Connection, key: RollupKey, hook: Option<i64>) -> Resul
 }
 
 /// The longest duration of the hours of a day, or of all days.
-fn lower_max(connection: &Connection, key: RollupKey, hook: Option<i64>) -> Result<f64> {
-    let (level, from, until) = match key.level {
-        ALL_LEVEL => (DAY_LEVEL, i64::MIN, i64::MAX),
-        _ => (HOUR_LEVEL, key.start * 24, key.start * 24 + 23),
-    };
-    // Days have a row of all origins, hours do not.
-    let any_origin = key.origin == ALL_ORIGINS && level == HOUR_LEVEL;
-    let (table, condition) = match hook {
-        Some(_) => ("anyhook_hook_rollups", " AND hook = ?7"),
-        None => ("anyhook_rollups", " AND ?7 = 0"),
+fn lower_max<S: StoredSums>(connection: &Connection, (key, hook): SumKey) -> Result<f64> {
+    let LowerSums {
+        level,
+        from,
+        until,
+        any_origin,
+    } = key.lower();
+    let condition = if S::KEY_COLUMNS.contains(&"hook") {
+        " AND hook = ?7"
+    } else {
+        " AND ?7 = 0"
     };
     let sql = format!(
-        "SELECT COALESCE(MAX(max_ms), 0.0) FROM {table} WHERE level = ?1 \
-         AND start BETWEEN ?2 AND ?3 AND (origin = ?4 OR ?5) AND facet = ?6{condition}"
+        "SELECT COALESCE(MAX(max_ms), 0.0) FROM {} WHERE level = ?1 \
+         AND start BETWEEN ?2 AND ?3 AND (origin = ?4 OR ?5) AND facet = ?6{condition}",
+        S::TABLE
     );
     let max_ms = connection.prepare_cached(&sql)?.query_row(
-        params![
-            level,
-            from,
-            until,
-            key.origin,
-            any_origin,
-            key.facet,
-            hook.unwrap_or_default()
-        ],
+        params![level, from, until, key.origin, any_origin, key.facet, hook],
         |row| row.get(0),
     )?;
     Ok(max_ms)

@@ -1,115 +1,30 @@
-//! Pages of events, newest first, by the index that fits the filter.
-
-use std::collections::{HashMap, HashSet};
+//! Events of a SQLite file: the newest by the index that fits, one by its id, those after
+//! a number.
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
 use crate::error::{Result, StoreError};
-use crate::query::{EventDetail, EventFilter, Page, PageCursor, PageQuery};
+use crate::names::id_bytes;
+use crate::query::EventDetail;
+use crate::reading::{EventKey, Selection};
 use crate::row::{EventRow, saturating_i64};
 use crate::sqlite::connections::RecordReader;
-use crate::sqlite::names::{Facet, Origin, all_facets, all_origins, id_bytes};
-use crate::sqlite::search;
-use crate::store::page;
 
-/// Time and number: what events are ordered by.
-pub(crate) type EventKey = (i64, i64);
-
-/// A filter in the store's own numbers. `None`: any.
-#[derive(Debug)]
-pub(crate) struct Selection {
-    pub facets: Option<Vec<i64>>,
-    pub origins: Option<Vec<i64>>,
-    pub sessions: Option<Vec<i64>>,
-    pub since_us: i64,
-    /// Only keys that are lower.
-    pub before: EventKey,
-}
-
-impl Selection {
-    /// Everything of a filter but its text.
-    pub(crate) fn new(
-        connection: &Connection,
-        filter: &EventFilter,
-        cursor: Option<PageCursor>,
-    ) -> Result<Self> {
-        let mut facets = None;
-        if Facet::is_asked_for(filter) {
-            let all = all_facets(connection)?;
-            let matching = all.iter().filter(|(_, facet)| facet.matches(filter));
-            facets = Some(matching.map(|(number, _)| *number).collect());
-        }
-        let mut origins = None;
-        if Origin::is_asked_for(filter) {
-            let all = all_origins(connection)?;
-            let matching = all.iter().filter(|(_, origin)| origin.matches(filter));
-            origins = Some(matching.map(|(number, _)| *number).collect());
-        }
-        let mut sessions = None;
-        if let Some(id) = &filter.session {
-            let sql = "SELECT session FROM anyhook_sessions WHERE session_id = ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            let id = id.replace('\0', "\u{fffd}");
-            let found = statement.query_map([id], |row| row.get(0))?;
-            sessions = Some(found.collect::<rusqlite::Result<_>>()?);
-        }
-        let until = (filter.until_us.unwrap_or(i64::MAX), i64::MIN);
-        let cursor = cursor.map_or((i64::MAX, i64::MAX), |cursor| (cursor.time_us, cursor.seq));
-        let before = if filter.until_us.is_some() {
-            until.min(cursor)
-        } else {
-            cursor
-        };
-        Ok(Self {
-            facets,
-            origins,
-            sessions,
-            since_us: filter.since_us.unwrap_or(i64::MIN),
-            before,
-        })
+/// ` AND …` for columns that have one of some numbers, and the parameters after the first
+/// `fixed` ones.
+pub(crate) fn list_conditions(
+    columns: Vec<(&'static str, &Vec<i64>)>,
+    fixed: usize,
+) -> (String, Vec<String>) {
+    let mut sql = String::new();
+    let mut lists = Vec::new();
+    for (name, numbers) in columns {
+        lists.push(serde_json::to_string(numbers).unwrap_or_default());
+        let number = fixed + lists.len();
+        let condition = format!(" AND {name} IN (SELECT value FROM json_each(?{number}))");
+        sql.push_str(&condition);
     }
-
-    /// ` AND …` for the fields that the column of the index does not decide.
-    fn conditions(&self, column: &str) -> (String, Vec<String>) {
-        let mut sql = String::new();
-        let mut lists = Vec::new();
-        for (name, numbers) in [
-            ("facet", &self.facets),
-            ("origin", &self.origins),
-            ("session", &self.sessions),
-        ] {
-            if let Some(numbers) = numbers.as_ref().filter(|_| name != column) {
-                lists.push(json_list(numbers));
-                let number = FIXED_PARAMETERS + lists.len();
-                let condition = format!(" AND {name} IN (SELECT value FROM json_each(?{number}))");
-                sql.push_str(&condition);
-            }
-        }
-        (sql, lists)
-    }
-
-    /// Whether an event is selected, by its columns.
-    pub(crate) fn includes(
-        &self,
-        key: EventKey,
-        facet: i64,
-        origin: i64,
-        session: Option<i64>,
-    ) -> bool {
-        let has = |numbers: &Option<Vec<i64>>, number: Option<i64>| {
-            let number = number.unwrap_or(i64::MIN);
-            numbers.as_ref().is_none_or(|it| it.contains(&number))
-        };
-        key < self.before
-            && key.0 >= self.since_us
-            && has(&self.facets, Some(facet))
-            && has(&self.origins, Some(origin))
-            && has(&self.sessions, session)
-    }
-}
-
-pub(crate) fn json_list(numbers: &[i64]) -> String {
-    serde_json::to_string(numbers).unwrap_or_default()
+    (sql, lists)
 }
 
 /// Parameters of [`newest_keys`] before those of the conditions.
@@ -124,23 +39,9 @@ pub(crate) fn newest_keys(
     selection: &Selection,
     limit: usize,
 ) -> Result<Vec<EventKey>> {
-    let no_values = vec![0];
-    let (column, index, values) = match selection {
-        Selection {
-            sessions: Some(values),
-            ..
-        } => ("session", "session", values),
-        Selection {
-            facets: Some(values),
-            ..
-        } => ("facet", "facet", values),
-        Selection {
-            origins: Some(values),
-            ..
-        } => ("origin", "origin", values),
-        _ => ("0", "time", &no_values),
-    };
-    let (conditions, lists) = selection.conditions(column);
+    let (access, values) = selection.access();
+    let (column, index) = access.column();
+    let (conditions, lists) = list_conditions(selection.conditions(access), FIXED_PARAMETERS);
     let sql = format!(
         "SELECT time_us, seq FROM anyhook_events INDEXED BY anyhook_event_{index} \
          WHERE {column} = ?1 AND (time_us, seq) < (?2, ?3) AND time_us >= ?4{conditions} \
@@ -164,7 +65,7 @@ pub(crate) fn newest_keys(
         return select(*value, selection.since_us, limit);
     }
     let mut newest = Vec::new();
-    for value in values {
+    for value in &values {
         if let Some(key) = select(*value, selection.since_us, 1)?.pop() {
             newest.push((key, *value));
         }
@@ -208,31 +109,6 @@ fn not_a_body() -> StoreError {
     StoreError::Shape("a compressed record")
 }
 
-pub(crate) fn rows(
-    connection: &Connection,
-    records: &RecordReader<'_>,
-    query: &PageQuery,
-) -> Result<Page<EventRow>> {
-    // One moment for all that follows.
-    let transaction = connection.unchecked_transaction()?;
-    let selection = Selection::new(&transaction, &query.filter, query.cursor)?;
-    let wanted = query.size() + 1;
-    let found = if let Some(text) = query.filter.search_text() {
-        search::newest(&transaction, records, &selection, &text, wanted)?
-    } else {
-        let keys = newest_keys(&transaction, &selection, wanted)?;
-        rows_of_keys(&transaction, records, &keys)?
-    };
-    let keyed = found.into_iter().map(|row| {
-        let cursor = PageCursor {
-            time_us: row.summary.time_us,
-            seq: row.summary.seq,
-        };
-        (cursor, row)
-    });
-    Ok(page(keyed.collect(), query.size()))
-}
-
 pub(crate) fn after(
     connection: &Connection,
     records: &RecordReader<'_>,
@@ -265,49 +141,4 @@ pub(crate) fn event(
     };
     let row = rows_of_keys(connection, records, &[key])?.pop();
     row.map(EventRow::into_detail).transpose()
-}
-
-/// Calls `visit` for every selected event, newest first, until it returns `false`.
-pub(crate) fn visit_newest(
-    connection: &Connection,
-    records: &RecordReader<'_>,
-    mut selection: Selection,
-    text: Option<&str>,
-    mut visit: impl FnMut(EventRow) -> Result<bool>,
-) -> Result<()> {
-    const CHUNK_EVENTS: usize = 500;
-    loop {
-        let found = if let Some(text) = text {
-            search::newest(connection, records, &selection, text, CHUNK_EVENTS)?
-        } else {
-            let keys = newest_keys(connection, &selection, CHUNK_EVENTS)?;
-            rows_of_keys(connection, records, &keys)?
-        };
-        let Some(last) = found.last() else {
-            return Ok(());
-        };
-        selection.before = (last.summary.time_us, last.summary.seq);
-        for row in found {
-            if !visit(row)? {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// How many events of a session each facet has.
-pub(crate) fn facets_of_session(
-    connection: &Connection,
-    session: i64,
-) -> Result<HashMap<i64, i64>> {
-    let sql = "SELECT facet, COUNT(*) FROM anyhook_events INDEXED BY anyhook_event_session \
-               WHERE session = ?1 GROUP BY facet";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// A set of numbers to look up in.
-pub(crate) fn number_set(numbers: Option<&Vec<i64>>) -> Option<HashSet<i64>> {
-    numbers.map(|numbers| numbers.iter().copied().collect())
 }

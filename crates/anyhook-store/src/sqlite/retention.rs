@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use crate::error::Result;
 use crate::query::Retention;
 use crate::rollup::{RollupChanges, decode_runs};
+use crate::session_changes::SessionCounts;
 use crate::sqlite::ingest::{apply_rollups, change_totals, stored_bytes as event_bytes};
 use crate::sqlite::upgrade;
 
@@ -38,19 +39,10 @@ pub(crate) fn step(connection: &mut Connection, retention: &Retention) -> Result
     Ok(deleted)
 }
 
-/// What is left of a session that lost events.
-#[derive(Default)]
-struct SessionLoss {
-    events: i64,
-    tools: i64,
-    denials: i64,
-    asks: i64,
-}
-
 /// Deletes the oldest events that are before a time, or until so many bytes are gone.
 fn delete_oldest(connection: &Connection, before_us: i64, mut over: u64) -> Result<u64> {
     let mut rollups = RollupChanges::default();
-    let mut sessions: HashMap<i64, SessionLoss> = HashMap::new();
+    let mut sessions: HashMap<i64, SessionCounts> = HashMap::new();
     let mut numbers = Vec::new();
     let mut bytes = 0;
     {
@@ -76,10 +68,7 @@ fn delete_oldest(connection: &Connection, before_us: i64, mut over: u64) -> Resu
                 let (kind, decision): (String, String) =
                     facets.query_row([facet], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 let loss = sessions.entry(session).or_default();
-                loss.events += 1;
-                loss.tools += i64::from(kind == "BEFORE_TOOL");
-                loss.denials += i64::from(decision == "deny");
-                loss.asks += i64::from(decision == "ask");
+                loss.add(&kind, &decision, 1);
             }
             numbers.push(row.get::<_, i64>(0)?);
         }
@@ -105,7 +94,7 @@ fn delete_oldest(connection: &Connection, before_us: i64, mut over: u64) -> Resu
     Ok(numbers.len() as u64)
 }
 
-fn reduce_session(connection: &Connection, session: i64, loss: &SessionLoss) -> Result<()> {
+fn reduce_session(connection: &Connection, session: i64, loss: &SessionCounts) -> Result<()> {
     connection
         .prepare_cached(
             "UPDATE anyhook_sessions SET events = events - ?2, tools = tools - ?3, \

@@ -7,10 +7,11 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Result;
+use crate::reading::{EventNumbers, Selection, keep_newest, key_of};
 use crate::row::{EventRow, saturating_i64};
 use crate::sqlite::connections::RecordReader;
 use crate::sqlite::ingest::BLOCK_EVENTS;
-use crate::sqlite::reading::{EventKey, Selection, newest_keys, rows_of_keys};
+use crate::sqlite::reading::{newest_keys, rows_of_keys};
 
 /// The index knows nothing shorter.
 const INDEXED_CHARS: usize = 3;
@@ -83,25 +84,24 @@ fn indexed(
             let Some(row) = rows.next()? else {
                 continue;
             };
-            let key = (row.get(0)?, *seq);
-            let may_count = worst.is_none_or(|worst| key > worst);
-            if may_count && selection.includes(key, row.get(1)?, row.get(2)?, row.get(3)?) {
-                keys.push(key);
+            let event = EventNumbers {
+                key: (row.get(0)?, *seq),
+                facet: row.get(1)?,
+                origin: row.get(2)?,
+            };
+            let may_count = worst.is_none_or(|worst| event.key > worst);
+            if may_count && selection.includes(event, row.get(3)?) {
+                keys.push(event.key);
             }
         }
         let rows = rows_of_keys(connection, records, &keys)?;
-        found.extend(rows.into_iter().filter(|row| row.text.contains(text)));
-        found.sort_unstable_by_key(|row| std::cmp::Reverse(key_of(row)));
-        found.truncate(limit);
+        let matching = rows.into_iter().filter(|row| row.text.contains(text));
+        keep_newest(&mut found, matching.collect(), limit);
         match numbers.last() {
             Some(last) if numbers.len() == CANDIDATES => below = *last,
             _ => return Ok(found),
         }
     }
-}
-
-fn key_of(row: &EventRow) -> EventKey {
-    (row.summary.time_us, row.summary.seq)
 }
 
 /// The highest block with numbers below `below` that may have an event of the selection.
@@ -132,12 +132,7 @@ fn scanned(
     text: &str,
     limit: usize,
 ) -> Result<Vec<EventRow>> {
-    let mut rest = Selection {
-        facets: selection.facets.clone(),
-        origins: selection.origins.clone(),
-        sessions: selection.sessions.clone(),
-        ..*selection
-    };
+    let mut rest = selection.clone();
     let mut found = Vec::new();
     while found.len() < limit {
         let keys = newest_keys(connection, &rest, CANDIDATES)?;
