@@ -10,6 +10,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinError;
 
 use crate::api_error::ApiError;
+use crate::archiving::ArchivedSeq;
 use crate::challenge::Challenges;
 use crate::config::DaemonConfig;
 use crate::host::HookHost;
@@ -46,6 +47,7 @@ pub(crate) struct AppState {
     pub commits: watch::Sender<u64>,
     pub stop: watch::Sender<bool>,
     pub journal_wakeup: JournalWakeup,
+    pub archived_seq: ArchivedSeq,
 }
 
 pub(crate) type App = Arc<AppState>;
@@ -94,6 +96,7 @@ impl AppState {
             commits: watch::Sender::new(0),
             stop: watch::Sender::new(false),
             journal_wakeup: JournalWakeup::new(),
+            archived_seq: ArchivedSeq::default(),
             host,
             config,
         })

@@ -8,6 +8,8 @@ use anyhook_store::Retention;
 
 pub use anyhook_util::challenge::DEFAULT_PORT;
 
+use crate::archiving::ArchiveConfig;
+
 #[derive(Debug, Clone)]
 pub struct DaemonConfig {
     pub listen: SocketAddr,
@@ -21,6 +23,7 @@ pub struct DaemonConfig {
     pub token: String,
     pub journal: Option<JournalSource>,
     pub retention: Retention,
+    pub archive: ArchiveConfig,
     pub limits: DaemonLimits,
     /// SIGINT and SIGTERM stop the daemon after running requests have finished.
     pub signals: bool,
@@ -91,6 +94,7 @@ impl DaemonConfig {
             token: token.into(),
             journal: None,
             retention: Retention::default(),
+            archive: ArchiveConfig::default(),
             limits: DaemonLimits::default(),
             signals: false,
         }

@@ -9,6 +9,7 @@ use anyhook_store::journal::JournalImporter;
 use anyhook_store::{Retention, StoreError};
 
 use crate::app::App;
+use crate::archiving::current_retention;
 
 /// Other processes write the journal too, without a notification.
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -161,11 +162,11 @@ impl Housekeeping {
             self.is_upgraded = left.is_none();
             return Ok(!self.is_upgraded);
         }
-        let retention = app.config.retention;
+        let retention = current_retention(app);
         let last = self.last_retention;
         if last.is_none_or(|last| last.elapsed() >= RETENTION_INTERVAL) {
             self.last_retention = Some(Instant::now());
-            self.is_retaining = retention != Retention::default();
+            self.is_retaining = app.config.retention != Retention::default();
             self.is_maintained = false;
         }
         if self.is_retaining {

@@ -9,6 +9,7 @@ mod api;
 mod api_error;
 mod app;
 mod approvals;
+mod archiving;
 mod body;
 mod challenge;
 mod client;
@@ -32,6 +33,7 @@ mod stream;
 mod token;
 mod wrapped;
 
+pub use archiving::{ArchiveConfig, Archiver};
 pub use client::page_link;
 pub use config::{DEFAULT_PORT, DaemonConfig, DaemonLimits, JournalSource};
 pub use guard::Access;

@@ -36,6 +36,9 @@ pub(crate) struct Metrics {
     /// Events of an older version's layout that are not moved yet.
     upgrade_left: AtomicU64,
     upgrade_done: AtomicU64,
+    archived_seq: AtomicI64,
+    archive_failures: AtomicU64,
+    archive_failure: Mutex<Option<String>>,
 }
 
 /// What the store lacks yet.
@@ -49,6 +52,9 @@ pub(crate) struct StoreHealth {
     #[serde(skip_serializing_if = "Option::is_none")]
     upgrade: Option<UpgradeProgress>,
     failures: u64,
+    /// Why the last export to the archive failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_failure: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -153,7 +159,18 @@ impl Metrics {
             catch_up_bytes: load(&self.catch_up_bytes),
             upgrade: (left > 0).then_some(UpgradeProgress { done, left }),
             failures: load(&self.store_failures),
+            archive_failure: lock(&self.archive_failure).clone(),
         }
+    }
+
+    pub(crate) fn record_archived(&self, seq: i64) {
+        self.archived_seq.store(seq, Ordering::Relaxed);
+        *lock(&self.archive_failure) = None;
+    }
+
+    pub(crate) fn record_archive_failure(&self, why: String) {
+        self.archive_failures.fetch_add(1, Ordering::Relaxed);
+        *lock(&self.archive_failure) = Some(why);
     }
 
     pub(crate) fn record_store_failure(&self) {
@@ -184,7 +201,7 @@ impl Metrics {
         let failures = counter(&self.store_failures);
         let refused = counter(&self.refused_connections);
         let lag = counter(&self.store_lag_bytes);
-        let metrics: [(&str, &str, Samples); 10] = [
+        let metrics: [(&str, &str, Samples); 12] = [
             (
                 "http_requests_total",
                 "Requests by route and status.",
@@ -217,6 +234,16 @@ impl Metrics {
                 "store_behind_bytes",
                 "Bytes of the journal that the store does not have yet.",
                 lag,
+            ),
+            (
+                "archive_failures_total",
+                "Failed exports to the archive.",
+                counter(&self.archive_failures),
+            ),
+            (
+                "archive_last_seq",
+                "Sequence number of the latest event in the archive.",
+                gauge(&self.archived_seq),
             ),
             (
                 "store_last_seq",

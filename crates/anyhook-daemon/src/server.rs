@@ -17,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
 use crate::app::{App, AppState, worker_threads};
+use crate::archiving;
 use crate::config::{DaemonConfig, DaemonLimits};
 use crate::connections::{Connections, RequestBody};
 use crate::guard::Peer;
@@ -151,6 +152,7 @@ impl Daemon {
         let limits = self.app.config.limits;
         raise_descriptor_limit(&limits);
         let ingester = JournalIngester::start(self.app.clone())?;
+        archiving::start(&self.app)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_io()
             .enable_time()

@@ -36,6 +36,8 @@ pub enum StoreError {
     },
     #[error("could not compress a record: {0}")]
     Compression(std::io::Error),
+    #[error("the query was cancelled")]
+    Cancelled,
     #[error("the store returned an unexpected value; expected {0}")]
     Shape(&'static str),
 }

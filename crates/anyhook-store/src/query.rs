@@ -275,9 +275,16 @@ pub struct Retention {
     pub max_age_s: Option<u64>,
     /// The oldest events are deleted until the rest is at most this size.
     pub max_bytes: Option<u64>,
+    /// Only events up to this number are deleted: the others are not in the archive yet.
+    pub exported_seq: Option<i64>,
 }
 
 impl Retention {
+    /// Whether an event may be deleted, by its number.
+    pub(crate) fn may_delete(&self, seq: i64) -> bool {
+        self.exported_seq.is_none_or(|exported| seq <= exported)
+    }
+
     /// Events before this time are deleted, in microseconds since 1970.
     pub(crate) fn cutoff_us(&self) -> Option<i64> {
         let age = i64::try_from(self.max_age_s?).unwrap_or(i64::MAX);

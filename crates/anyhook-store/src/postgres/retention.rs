@@ -35,11 +35,12 @@ pub(crate) fn step(session: &mut Session, retention: &Retention) -> Result<u64> 
         let is_over = |part: &Part| (part.day + 1).saturating_mul(DAY_US) <= cutoff;
         for part in &parts {
             if part.day == OTHER_DAYS && part.events > 0 {
-                let deleted = delete_oldest(session, part, cutoff, 0)?;
+                let deleted = delete_oldest(session, retention, part, cutoff, 0)?;
                 if deleted > 0 {
                     return Ok(deleted);
                 }
-            } else if part.day != OTHER_DAYS && is_over(part) {
+            } else if part.day != OTHER_DAYS && is_over(part) && retention.may_delete(part.max_seq)
+            {
                 drop_part(session, part)?;
                 // An empty one is no reason to stop.
                 if part.events > 0 {
@@ -60,11 +61,12 @@ pub(crate) fn step(session: &mut Session, retention: &Retention) -> Result<u64> 
     else {
         return Ok(0);
     };
-    if oldest.day != OTHER_DAYS && oldest.bytes <= over {
+    let is_whole = oldest.day != OTHER_DAYS && oldest.bytes <= over;
+    if is_whole && retention.may_delete(oldest.max_seq) {
         drop_part(session, oldest)?;
         return Ok(u64::try_from(oldest.events).unwrap_or_default());
     }
-    delete_oldest(session, oldest, i64::MIN, over)
+    delete_oldest(session, retention, oldest, i64::MIN, over)
 }
 
 /// Drops a partition, and takes its day out of the sums and sessions.
@@ -141,7 +143,13 @@ fn day_sums<S: StoredSums>(
 
 /// Deletes the oldest events of a partition that are before a time, or until so many bytes
 /// are gone.
-fn delete_oldest(session: &mut Session, part: &Part, before_us: i64, mut over: i64) -> Result<u64> {
+fn delete_oldest(
+    session: &mut Session,
+    retention: &Retention,
+    part: &Part,
+    before_us: i64,
+    mut over: i64,
+) -> Result<u64> {
     let sql = format!(
         "SELECT e.seq, e.time_us, e.facet, e.origin, e.session, e.duration_ms, e.runs, \
          ({EVENT_BYTES})::bigint, e.id, f.type, f.decision FROM {} e \
@@ -155,7 +163,7 @@ fn delete_oldest(session: &mut Session, part: &Part, before_us: i64, mut over: i
     for row in &session.query(&sql, &[&STEP_EVENTS])? {
         let time_us: i64 = row.try_get(1)?;
         let size: i64 = row.try_get(7)?;
-        if time_us >= before_us && over <= 0 {
+        if (time_us >= before_us && over <= 0) || !retention.may_delete(row.try_get(0)?) {
             break;
         }
         over -= size;

@@ -96,6 +96,10 @@ impl Session {
     }
 
     pub(crate) fn query(&mut self, sql: &str, arguments: Arguments<'_>) -> Result<Vec<Row>> {
+        // A request to cancel that comes between two statements ends neither.
+        if QueryCancel::is_current_cancelled() {
+            return Err(StoreError::Cancelled);
+        }
         let statement = self.prepare(sql)?;
         Ok(self.client.query(&statement, arguments)?)
     }

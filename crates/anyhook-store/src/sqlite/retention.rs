@@ -34,13 +34,18 @@ pub(crate) fn step(connection: &mut Connection, retention: &Retention) -> Result
         Some(max) => stored_bytes(&transaction)?.saturating_sub(max),
         None => 0,
     };
-    let deleted = delete_oldest(&transaction, before_us, over)?;
+    let deleted = delete_oldest(&transaction, retention, before_us, over)?;
     transaction.commit()?;
     Ok(deleted)
 }
 
 /// Deletes the oldest events that are before a time, or until so many bytes are gone.
-fn delete_oldest(connection: &Connection, before_us: i64, mut over: u64) -> Result<u64> {
+fn delete_oldest(
+    connection: &Connection,
+    retention: &Retention,
+    before_us: i64,
+    mut over: u64,
+) -> Result<u64> {
     let mut rollups = RollupChanges::default();
     let mut sessions: HashMap<i64, SessionCounts> = HashMap::new();
     let mut numbers = Vec::new();
@@ -57,6 +62,9 @@ fn delete_oldest(connection: &Connection, before_us: i64, mut over: u64) -> Resu
             let time_us: i64 = row.get(1)?;
             let size = event_bytes(row.get(7)?);
             if time_us >= before_us && over == 0 {
+                break;
+            }
+            if !retention.may_delete(row.get(0)?) {
                 break;
             }
             over = over.saturating_sub(u64::try_from(size).unwrap_or_default());

@@ -134,6 +134,66 @@ pub(crate) fn rotation_and_torn_lines(opener: Opener) {
     assert_eq!((rest.new, left), (25, 0));
 }
 
+/// The journal bounds itself by removing its oldest file; what is not imported by then is kept.
+pub(crate) fn unread_files_survive_the_journals_own_limit(opener: Opener) {
+    let dir = tempfile::tempdir().unwrap();
+    let rotated = |n: u32| format!("events-2026030{:02}T000000Z.jsonl", n);
+    for n in 0..20_u32 {
+        for part in 0..5 {
+            let made = record(&format!("e{n}-{part}"), n);
+            append(dir.path(), &rotated(n), &line(&made));
+        }
+    }
+    append(dir.path(), "events.jsonl", &line(&record("current", 1)));
+    let store = opener();
+    let limit = BatchLimit {
+        lines: 5,
+        ..BatchLimit::default()
+    };
+    let mut importer = JournalImporter::new(dir.path(), "m").with_limit(limit);
+    // The store takes two files; then the journal removes ten.
+    importer.import_batches(&*store, 2).unwrap();
+    assert!(dir.path().join("unread").is_dir());
+    for n in 0..10 {
+        std::fs::remove_file(dir.path().join(rotated(n))).unwrap();
+    }
+    // A daemon that starts again knows nothing but the store and the folder.
+    let mut importer = JournalImporter::new(dir.path(), "m").with_limit(limit);
+    while importer.import_batches(&*store, 3).unwrap().1 > 0 {}
+    assert_eq!(all(&*store, EventFilter::default()).len(), 101);
+    let kept = std::fs::read_dir(dir.path().join("unread")).unwrap();
+    assert_eq!(kept.count(), 0, "what is imported is not kept");
+    assert_eq!(importer.import_all(&*store).unwrap().new, 0);
+}
+
+/// A query without an end ends when it is cancelled, and the store goes on.
+pub(crate) fn a_cancelled_query_ends(opener: Opener) {
+    let store = opener();
+    store.ingest(&[record("a", 1)]).unwrap();
+    let endless = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM n) \
+                   SELECT COUNT(*) FROM n";
+    let cancel = anyhook_store::QueryCancel::default();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            cancel.run(|| {
+                store
+                    .select(&anyhook_store::Statement::new(endless))
+                    .is_err()
+            })
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        cancel.cancel();
+        assert!(running.join().unwrap());
+    });
+    // One that is cancelled before it begins does not run at all.
+    assert!(cancel.run(|| {
+        store
+            .select(&anyhook_store::Statement::new(endless))
+            .is_err()
+    }));
+    assert_eq!(all(&*store, EventFilter::default()), ["a"]);
+}
+
 pub(crate) fn a_failed_batch_stores_nothing(opener: Opener) {
     let store = opener();
     let mark = JournalPosition {

@@ -47,6 +47,8 @@ suite!(
     ingesting::the_journal_is_imported_once,
     ingesting::rotation_and_torn_lines,
     ingesting::a_failed_batch_stores_nothing,
+    ingesting::unread_files_survive_the_journals_own_limit,
+    ingesting::a_cancelled_query_ends,
     ingesting::a_watch_is_called_for_new_events,
     ingesting::seq_is_visible_in_order,
     ingesting::hostile_text_is_stored,

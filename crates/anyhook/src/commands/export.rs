@@ -2,6 +2,7 @@
 
 mod lines;
 pub(crate) mod otlp;
+pub(crate) mod parquet;
 
 use anyhook_export::ContentLevel;
 use anyhow::bail;
@@ -13,7 +14,8 @@ use crate::render::Terminal;
 
 /// Export the recorded events to other systems
 ///
-/// Reads the journal of this machine. What it exports is redacted like the journal.
+/// Reads the journal of this machine; `parquet` reads a store. What it exports is redacted
+/// like the journal.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook export otlp --endpoint http://localhost:6006\n  anyhook export jsonl --since 1d > events.jsonl\n  anyhook export ocsf --follow --cursor siem >> /var/log/anyhook.ocsf"
@@ -28,6 +30,7 @@ enum ExportCommand {
     Otlp(otlp::OtlpArgs),
     Jsonl(lines::JsonlArgs),
     Ocsf(lines::OcsfArgs),
+    Parquet(parquet::ParquetArgs),
 }
 
 /// Which events are exported, and where the export continues.
@@ -49,6 +52,7 @@ pub(crate) fn run(args: &ExportArgs, terminal: &Terminal) -> anyhow::Result<Comm
         ExportCommand::Otlp(args) => otlp::run(args, terminal),
         ExportCommand::Jsonl(args) => lines::export_jsonl(args, terminal),
         ExportCommand::Ocsf(args) => lines::export_ocsf(args, terminal),
+        ExportCommand::Parquet(args) => parquet::run(args, terminal),
     }
 }
 

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhook_daemon::{
-    DEFAULT_PORT, Daemon, DaemonConfig, DaemonError, JournalSource, page_link, source_file,
-    token_file,
+    ArchiveConfig, DEFAULT_PORT, Daemon, DaemonConfig, DaemonError, JournalSource, page_link,
+    source_file, token_file,
 };
 use anyhook_run::Engine;
 use anyhook_run::daemon_client::{SOCKET_FILE, TOKEN_FILE};
@@ -20,6 +20,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::cli::CommandStatus;
+use crate::commands::export::parquet::ParquetArchiver;
 use crate::commands::log::event_log;
 use crate::render::Terminal;
 use host::EngineHost;
@@ -54,6 +55,9 @@ pub(crate) struct ServeArgs {
     /// How long or how much to keep: 30d, 2GiB, or both separated by a comma
     #[arg(long, value_name = "AGE|SIZE", value_delimiter = ',', value_parser = parse_limit)]
     retain: Vec<Retention>,
+    /// Export events as Parquet files to a folder or s3://…; only exported events are deleted
+    #[arg(long, value_name = "DIR|s3://BUCKET/PREFIX")]
+    archive: Option<String>,
     /// Print one line of JSON once it is listening
     #[arg(long)]
     json: bool,
@@ -83,6 +87,10 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     });
     let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
+    if let Some(place) = &args.archive {
+        let archiver = ParquetArchiver::new(place, &*store)?;
+        config.archive = ArchiveConfig(Some(Arc::new(archiver)));
+    }
     let running = RunningDaemon {
         url: format!("http://{}", args.listen),
         token: config.token.clone(),
@@ -204,6 +212,7 @@ fn parse_limit(text: &str) -> Result<Retention, String> {
     Ok(Retention {
         max_age_s,
         max_bytes,
+        exported_seq: None,
     })
 }
 

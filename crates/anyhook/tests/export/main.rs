@@ -8,5 +8,6 @@ mod support;
 mod failures;
 mod lines;
 mod otlp;
+mod parquet;
 mod receiver;
 mod sessions;
