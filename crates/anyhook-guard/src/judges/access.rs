@@ -299,9 +299,6 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                                 Access::Read
                             },
                         );
-                        if is_in_place && !matches!(name, "sd") {
-                            push(word, Access::Read);
-                        }
                     }
                     place += 1;
                 }
@@ -400,6 +397,9 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             }
         }
         "split" | "csplit" => {
+            let values = &["-b", "-C", "-l", "-n", "-a", "-t", "-f", "-k"];
+            let at = first_operand(&invocation.words, 1, values);
+            let operands: Vec<&ResolvedWord> = invocation.words.iter().skip(at).collect();
             // The prefix of what is written.
             if let Some(prefix) = operands.get(1).filter(|_| name == "split") {
                 push(prefix, Access::Write);
@@ -435,6 +435,11 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         "sqlite3" | "sqlite" | "duckdb" => {
             for operand in &operands {
                 push(operand, Access::Read);
+                // `select * from 'file.csv'`.
+                let quoted = operand.text.split('\'').skip(1).step_by(2);
+                for file in quoted.filter(|file| name == "duckdb" && file.contains('.')) {
+                    push(&ResolvedWord::new(file), Access::Read);
+                }
                 // `.import FILE TABLE`, `.read FILE`, `.output FILE`.
                 let mut words = operand.text.split_whitespace();
                 let access = match words.next() {

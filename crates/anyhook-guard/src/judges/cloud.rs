@@ -411,6 +411,12 @@ fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'
             || operation == "sync" && invocation.has_option("", &["--delete"]);
         if removes {
             found.deny("delete", shown(), "this deletes objects or a bucket");
+        } else if operation.contains(UNKNOWN) {
+            found.ask_user(
+                "dynamic",
+                shown(),
+                "which operation this runs is only known at run time",
+            );
         }
         return;
     }

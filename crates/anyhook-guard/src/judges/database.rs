@@ -598,7 +598,9 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         "piccolo" | "tortoise" | "aerich" => has("drop"),
         "convex" => has("clear"),
         "diesel" => has("database") && (has("reset") || has("drop")),
-        "sqlx" => has("database") && (has("drop") || has("reset")),
+        "sqlx" | "cargo" => {
+            (name == "sqlx" || has("sqlx")) && has("database") && (has("drop") || has("reset"))
+        }
         "alembic" => has("downgrade") && has("base"),
         "flyway" => has("clean"),
         "liquibase" => has("dropall") || has("drop-all"),

@@ -133,6 +133,9 @@ impl Places<'_> {
             }
         }
         if path.contains(UNKNOWN) {
+            if path.split('/').any(|part| part == ".git") {
+                return Location::Git;
+            }
             let known = path.split(UNKNOWN).next().unwrap_or_default();
             let folder = known.rsplit_once('/').map_or("", |(folder, _)| folder);
             return self.locate_below(folder);
@@ -550,7 +553,11 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
 
 /// `mkfs.ext4 disk.img`: a file of the project, not a device.
 fn formats_image(invocation: &Invocation, places: &Places<'_>) -> bool {
-    invocation.operands().last().is_some_and(|target| {
+    let operands = invocation.operands().filter(|word| {
+        // The number of blocks may follow.
+        !word.text.chars().all(|letter| letter.is_ascii_digit())
+    });
+    operands.last().is_some_and(|target| {
         target.text.contains('.')
             && matches!(
                 places.locate(invocation, target),
@@ -577,7 +584,7 @@ fn deletes(invocation: &Invocation, name: &str, places: &Places<'_>, found: &mut
             .any(|via| matches!(via.as_str(), "find" | "xargs" | "fd" | "parallel"));
         let is_wide = is_recursive || operand.is_pattern || is_listed && name != "rmdir";
         let mut location = places.locate(invocation, operand);
-        if location == Location::Unknown && is_listed && operand.text.starts_with('/') {
+        if location == Location::Unknown && is_listed && operand.text.starts_with(['/', '.']) {
             // Whatever a listing of the root or the home folder finds.
             location = Location::Critical;
         }

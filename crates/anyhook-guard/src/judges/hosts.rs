@@ -167,7 +167,8 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         }
         "kubectl" | "oc" | "helm-diff" => {
             hosts.extend(texts.iter().filter_map(|text| {
-                url_host(text.split_once('=').map_or(*text, |(_, value)| value))
+                let option = text.split_once('=').filter(|_| text.starts_with('-'));
+                url_host(option.map_or(*text, |(_, value)| value))
             }));
             for pair in texts.windows(2) {
                 if let ["--server" | "-s", value] = pair {
@@ -195,7 +196,11 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
             }
             for text in &texts {
                 hosts.extend(url_host(text));
-                if let Some(value) = text.strip_prefix("--host=") {
+                let attached = text.strip_prefix("-h").filter(|value| {
+                    value.contains('.')
+                        && (name.starts_with("my") || name.starts_with("maria") || name == "psql")
+                });
+                if let Some(value) = text.strip_prefix("--host=").or(attached) {
                     hosts.push(authority_host(value));
                 }
                 // `psql "host=… user=…"`.
@@ -215,9 +220,12 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         | "puppeteer" | "ipfs" | "mail" | "sendmail" | "python" | "python3" | "playwright"
         | "certutil" | "bitsadmin" | "mshta" | "regsvr32" => {
             for text in &texts {
+                // `-e URL=https://…` hands a value on.
+                let sets = texts.contains(&"config");
                 let text = text
                     .trim_start_matches("git+")
                     .rsplit_once("=http")
+                    .filter(|_| text.starts_with('-') || sets)
                     .map_or_else(
                         || text.trim_start_matches("git+").to_owned(),
                         |(_, rest)| format!("http{rest}"),
@@ -373,6 +381,10 @@ fn code_hosts(code: &str) -> Vec<String> {
         "Net::HTTP",
         "curl_init",
         "file_get_contents",
+        "fopen(",
+        "readfile(",
+        "get_headers(",
+        "aiohttp",
         "httpx.",
         "XMLHttpRequest",
         "WebSocket",

@@ -10,6 +10,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
         return;
     }
     if let Some(url) = input.fetched_url() {
+        let url = url.trim_start_matches('/');
         let host = url_host(url)
             .unwrap_or_else(|| url_host(&format!("https://{url}")).unwrap_or_default());
         check(&host, url, found);

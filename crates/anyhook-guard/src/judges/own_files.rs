@@ -107,7 +107,15 @@ impl<'i> ProtectedFiles<'i> {
                         && glob_matches(part, name)
             })
         };
-        if matches_part(".anyhook") || file_name == ".openhook.json" {
+        let is_copy = ["/tmp/", "/var/tmp/"].iter().any(|folder| {
+            path.starts_with(folder)
+                && !self
+                    .input
+                    .project
+                    .as_deref()
+                    .is_some_and(|project| project.starts_with(folder))
+        });
+        if matches_part(".anyhook") && !is_copy || file_name == ".openhook.json" {
             return Some("anyhook's manifest or policy");
         }
         if self.folders.iter().any(|folder| is_within(path, folder)) {
@@ -178,12 +186,12 @@ impl<'i> ProtectedFiles<'i> {
                 .trim_end_matches('/');
             let is_tree =
                 file.access == Access::Delete || invocation.has_option("R", &["--recursive"]);
-            let path = if path.contains(UNKNOWN) {
-                known
-            } else {
-                path.as_str()
-            };
-            if let Some(what) = self.names(path, is_tree, file.word.is_pattern) {
+            // Folders that only `find` knows are left out.
+            let without_unknown = path.replace(&format!("/{UNKNOWN}"), "");
+            let what = [known, &without_unknown]
+                .into_iter()
+                .find_map(|path| self.names(path, is_tree, file.word.is_pattern));
+            if let Some(what) = what {
                 found.deny(
                     "files",
                     shown(),

@@ -5,7 +5,9 @@ use super::access::{Access, shell_files};
 use super::hosts::{contacted_hosts, host_matches};
 use crate::input::GuardInput;
 use crate::paths::{glob_matches, normalize};
-use crate::shell::{Invocation, RedirectKind, SHELLS, ShellAnalysis, UNKNOWN, program_name};
+use crate::shell::{
+    Invocation, RedirectKind, ResolvedWord, SHELLS, ShellAnalysis, UNKNOWN, program_name,
+};
 
 const DOWNLOADERS: &[&str] = &[
     "curl",
@@ -118,7 +120,13 @@ fn is_download(invocation: &Invocation) -> bool {
                 || invocation.has_word("view") && invocation.has_word("gist")
                 || invocation.has_word("download")
         }
-        "aws" => invocation.has_word("cp") && invocation.has_word("-"),
+        "aws" => {
+            invocation.has_word("cp")
+                && invocation
+                    .operands()
+                    .nth(2)
+                    .is_some_and(|word| word.text.starts_with("s3:"))
+        }
         "gsutil" => invocation.has_word("cat") || invocation.has_word("cp"),
         "git" => {
             invocation.has_word("archive")
@@ -641,13 +649,22 @@ fn judge_saved(
         name,
         "scp" | "rsync" | "sftp" | "certutil" | "bitsadmin" | "curl" | "aws" | "gsutil"
     ) && let Some(last) = invocation.operands().last()
-        && (matches!(name, "certutil" | "bitsadmin")
-            && invocation.texts().any(|text| text.contains("://"))
+        && (matches!(name, "aws" | "gsutil") && is_download(invocation)
+            || matches!(name, "certutil" | "bitsadmin")
+                && invocation.texts().any(|text| text.contains("://"))
             || matches!(name, "scp" | "rsync")
                 && invocation.operands().any(|word| word.text.contains(':')))
     {
         downloaded.extend(absolute(&last.text));
         downloaded.extend(absolute(&last.text.replace('\\', "/")));
+        // Into a folder, under its own name.
+        let operands: Vec<&ResolvedWord> = invocation.operands().collect();
+        let name = operands
+            .get(operands.len().wrapping_sub(2))
+            .and_then(|source| source.text.rsplit(['/', ':']).next());
+        if let Some(name) = name {
+            downloaded.extend(absolute(&format!("{}/{name}", last.text)));
+        }
     }
     // `gh release download -p '*.sh'`.
     if name == "gh" && invocation.has_word("download") {
@@ -932,7 +949,10 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
         "deno" => matches!(first, "run" | "install" | "eval" | "test" | "serve") && names_address(),
         "docker" | "podman" => first == "build" && names_address(),
         "kubectl" | "oc" => {
-            matches!(first, "apply" | "create") && texts.iter().any(|text| text.starts_with("http"))
+            matches!(first, "apply" | "create")
+                && texts
+                    .iter()
+                    .any(|text| text.starts_with("http") || text.contains("=http"))
         }
         "helm" => {
             matches!(first, "install" | "upgrade")

@@ -62,6 +62,7 @@ const SECRET_NAMES: &[&str] = &[
     ".s3cfg",
     "terraform.tfstate",
     "*.tfstate",
+    "*.tfstate.backup",
     "*.tfvars.secret",
     "shadow",
     "gshadow",
@@ -693,7 +694,7 @@ fn judge_invocation(
             | "mutt"
     ) && !is_away
     {
-        for text in &texts {
+        for text in texts.iter().filter(|text| !text.contains([' ', '\n'])) {
             let path = text.rsplit(['=', '@']).next().unwrap_or_default();
             if let Some(path) = normalize(invocation.cwd.as_deref(), path)
                 && files.is_secret(&path)

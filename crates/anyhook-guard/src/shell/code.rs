@@ -112,6 +112,11 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
                 CallEffect::Read
             }
         }
+        "sync" if name.ends_with("rimraf.sync") => CallEffect::DeleteTree,
+        // `configparser.read('file')`; a stream's has no text.
+        "read" if arguments.starts_with(['\'', '"']) || arguments.contains("expanduser") => {
+            CallEffect::Read
+        }
         "read" | "foreach" | "each_line" | "binread"
             if name.starts_with("File") || name.starts_with("IO") =>
         {
@@ -155,7 +160,16 @@ pub(super) fn start_interpreter(
         evaluator.written_text(scope, &file.text)
     };
     let Some(code) = interpreter_code(&started, input).or_else(written) else {
-        return evaluator.emit(started);
+        let module = python_module(&started);
+        evaluator.emit(started.clone());
+        if let Some(words) = module {
+            let inner = Invocation {
+                words: Vec::new(),
+                ..started
+            };
+            evaluator.start(words, inner, &mut scope.clone(), input);
+        }
+        return;
     };
     let mut noted = started.clone();
     noted.code = Some(code.clone());
@@ -167,6 +181,16 @@ pub(super) fn start_interpreter(
     }
     child.via.push(started.name.clone());
     run_code(evaluator, &code, &started.name, &child);
+}
+
+/// `python -m alembic …` starts what `alembic …` starts.
+fn python_module(started: &Invocation) -> Option<Vec<ResolvedWord>> {
+    let at = started.words.iter().position(|word| word.text == "-m")?;
+    let words = started
+        .words
+        .get(at + 1..)
+        .filter(|words| !words.is_empty())?;
+    (started.name.starts_with("python") && at < 4).then(|| words.to_vec())
 }
 
 fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> {
@@ -319,12 +343,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope: &Scope) {
-    // `require("os").homedir()` reads like `os.homedir()`.
-    let plain = code
-        .replace("require(\"os\").", "os.")
-        .replace("require('os').", "os.")
-        .replace("require(\"path\").", "path.")
-        .replace("require('path').", "path.");
+    let plain = name_required_modules(code);
     let plain = join_paths(&plain, &evaluator.home(scope));
     let code = plain.as_str();
     let constants = literal_constants(code, &evaluator.home(scope));
@@ -416,6 +435,14 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             rest.get(..end).map(str::to_owned)
         }));
     }
+    if matches!(interpreter, "bun" | "zx" | "deno") {
+        // `$`command`` of their shells.
+        scripts.extend(
+            code.split("$`")
+                .skip(1)
+                .filter_map(|rest| rest.split('`').next().map(str::to_owned)),
+        );
+    }
     if interpreter == "osascript" {
         let parts = code.split("do shell script").skip(1);
         scripts.extend(parts.filter_map(|rest| literal(rest.trim_start()).map(|(text, _)| text)));
@@ -450,6 +477,31 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             evaluator.start(words, started, &mut scope.clone(), &StageInput::default());
         }
     }
+}
+
+/// `require("os").homedir()` reads like `os.homedir()`.
+fn name_required_modules(code: &str) -> String {
+    let mut plain = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(at) = rest.find("require(") {
+        plain.push_str(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at..).unwrap_or_default();
+        let after = rest.get("require(".len()..).unwrap_or_default();
+        match literal(after) {
+            Some((module, length))
+                if after.get(length..).is_some_and(|end| end.starts_with(").")) =>
+            {
+                plain.push_str(module.rsplit(['/', ':']).next().unwrap_or_default());
+                rest = after.get(length + 1..).unwrap_or_default();
+            }
+            _ => {
+                plain.push_str("require(");
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    plain
 }
 
 /// Paths that code joins from literals, as one literal: `Path.home() / ".ssh"`,
@@ -780,7 +832,7 @@ fn call_values(
                 is_keyword = false;
                 rest = rest.get(1..).unwrap_or_default();
             }
-            '=' => {
+            '=' | ':' => {
                 is_keyword = true;
                 rest = rest.get(1..).unwrap_or_default();
             }

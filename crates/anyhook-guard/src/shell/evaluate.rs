@@ -669,7 +669,11 @@ impl Evaluator<'_> {
                 scope.cwd = match target {
                     None => Some(self.home(scope)),
                     Some(word) if word.has_unknown() && !word.text.starts_with('/') => None,
-                    Some(word) if word.text == "-" || word.is_pattern => None,
+                    Some(word) if word.text == "-" => None,
+                    Some(word) if word.is_pattern => {
+                        let unknown = word.text.replace(['*', '?'], &UNKNOWN.to_string());
+                        normalize(scope.cwd.as_deref(), &unknown)
+                    }
                     Some(word) => normalize(scope.cwd.as_deref(), &word.text),
                 };
                 true
@@ -820,6 +824,7 @@ impl Evaluator<'_> {
                     .filter_map(|root| normalize(first.cwd.as_deref(), root))
                     .collect()
             }
+            "locate" | "plocate" | "mdfind" => vec!["/".to_owned()],
             "ls" | "dir" => {
                 let roots: Vec<String> = first
                     .operands()

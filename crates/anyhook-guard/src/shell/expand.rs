@@ -369,7 +369,9 @@ fn push_values(alternatives: &mut Vec<Vec<ResolvedWord>>, values: &[ResolvedWord
                 }
                 if let Some(last) = words.last_mut() {
                     last.text.push_str(piece);
-                    last.is_pattern |= splits && piece.contains(['*', '?', '[']);
+                    // The values of `for x in *.log` match files even in quotes.
+                    last.is_pattern |=
+                        (splits || value.is_pattern) && piece.contains(['*', '?', '[']);
                     last.sources.extend(value.sources.iter().cloned());
                     last.variables.extend(value.variables.iter().cloned());
                 }

@@ -668,6 +668,8 @@ impl Evaluator<'_> {
         input: &StageInput,
     ) {
         let via = started.name.clone();
+        let unknown = [ResolvedWord::unknown()];
+        let fed = if fed.is_empty() { &unknown } else { fed };
         for value in fed.iter().take(8) {
             let words = insert_fed(words.to_vec(), std::slice::from_ref(value), mark);
             self.start_inner(words, started.clone(), scope, input, Some(&via));
@@ -789,17 +791,29 @@ impl Evaluator<'_> {
                     | "-amin"
             ) && !std::mem::take(&mut is_negated)
         });
+        // One plain name is known; of a pattern only the folder is.
+        let mut names = texts.windows(2).filter_map(|pair| match pair {
+            [option, name] if option == "-name" => Some(name),
+            _ => None,
+        });
+        let only_name = match (names.next(), names.next()) {
+            (Some(name), None) if !name.contains(['*', '?', '[', UNKNOWN]) => Some(name),
+            _ => None,
+        };
         let found: Vec<ResolvedWord> = roots
             .iter()
             .map(|root| {
                 let folder = root.trim_end_matches('/');
-                let mut word = ResolvedWord::new(if is_filtered {
-                    format!("{folder}/{UNKNOWN}")
-                } else if folder.is_empty() {
-                    "/".to_owned()
-                } else {
-                    folder.to_owned()
-                });
+                let mut word =
+                    ResolvedWord::new(if let Some(name) = only_name.filter(|_| is_filtered) {
+                        format!("{folder}/{UNKNOWN}/{name}")
+                    } else if is_filtered {
+                        format!("{folder}/{UNKNOWN}")
+                    } else if folder.is_empty() {
+                        "/".to_owned()
+                    } else {
+                        folder.to_owned()
+                    });
                 // Everything below the folder, or the folder itself.
                 if folder == "." && !is_filtered {
                     "./*".clone_into(&mut word.text);
