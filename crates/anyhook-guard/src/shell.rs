@@ -134,6 +134,7 @@ pub fn analyze(
         has_errors: false,
         work: 0,
         written: std::collections::HashMap::new(),
+        copies: Vec::new(),
         links: Vec::new(),
         mounts: Vec::new(),
     };

@@ -391,6 +391,18 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                 push(word, Access::Read);
             }
         }
+        "find" | "gfind" => {
+            for pair in invocation.words.windows(2) {
+                if let [option, file] = pair
+                    && matches!(
+                        option.text.as_str(),
+                        "-fprint" | "-fprint0" | "-fprintf" | "-fls"
+                    )
+                {
+                    push(file, Access::Write);
+                }
+            }
+        }
         "xargs" => {
             if let Some(file) = option_word(invocation, &["-a", "--arg-file"]) {
                 push(&file, Access::Read);

@@ -456,6 +456,12 @@ fn is_always_true(upper: &str) -> bool {
     };
     let condition: String = condition.split_whitespace().collect();
     let condition = condition.trim_matches(['(', ')']);
+    if ["1=1OR", "TRUEOR", "1OR"]
+        .iter()
+        .any(|start| condition.starts_with(start))
+    {
+        return true;
+    }
     matches!(
         condition,
         "1=1" | "TRUE" | "1" | "''=''" | "0=0" | "NOTFALSE" | "1<>0" | "1>0" | "2>1" | "1ISNOTNULL"

@@ -406,7 +406,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
             }
         }
         "cp" | "gcp" | "install" | "ln" | "tee" | "truncate" | "dd" | "sed" | "rsync" | "gtee"
-        | "perl" | "patch" => {
+        | "perl" | "patch" | "find" => {
             let deletes_rest =
                 name == "rsync" && invocation.texts().any(|text| text.starts_with("--del"));
             let from_nothing = invocation

@@ -28,6 +28,11 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
                     .split_once('=')
                     .is_some_and(|(name, value)| is_hook_switch(name) && !value.is_empty())
             });
+        hooks_are_off |= crate::shell::SHELLS.contains(&invocation.name.as_str())
+            && invocation
+                .variables
+                .iter()
+                .any(|(name, value)| is_hook_switch(name) && !value.text.is_empty());
         if hooks_are_off
             && invocation.name == "git"
             && invocation
@@ -268,7 +273,7 @@ impl GitCall<'_> {
             if std::mem::take(&mut skips_next) {
                 continue;
             }
-            if is_option(text, "", &["--no-verify"]) && text.len() > 9 {
+            if is_option(text, "", &["--no-verify"]) && text.len() > 8 {
                 return true;
             }
             if let Some(cluster) = text

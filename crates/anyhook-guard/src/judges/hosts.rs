@@ -500,6 +500,10 @@ fn git_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
         match url_host(&text) {
             Some(host) => hosts.push(host),
             None if text.contains('@')
+                || texts.first() == Some(&"clone")
+                    && text
+                        .split_once(':')
+                        .is_some_and(|(host, _)| host.contains('.') && !host.contains('/'))
                 || text
                     .split_once(':')
                     .is_some_and(|(host, path)| host.contains('.') && path.contains('/')) =>

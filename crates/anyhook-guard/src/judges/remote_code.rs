@@ -237,6 +237,11 @@ fn judge_invocation(
                     "download",
                     "this runs a download without anybody having seen it; save it, read it, then run it",
                 ));
+            } else if reads_download(source, downloaded) {
+                reason = Some((
+                    "download",
+                    "this runs a file that the same command downloads; read it before you run it",
+                ));
             } else if is_decoder(source) && reason.is_none() {
                 reason = Some(("decode", "this runs decoded text, which hides what it does"));
             }
@@ -275,6 +280,18 @@ fn judge_invocation(
         );
     }
     judge_windows(invocation, found);
+}
+
+/// Whether a program prints a file that the command has downloaded.
+fn reads_download(source: &Invocation, downloaded: &[String]) -> bool {
+    !downloaded.is_empty()
+        && shell_files(source).iter().any(|file| {
+            file.access == Access::Read
+                && file
+                    .path
+                    .as_ref()
+                    .is_some_and(|path| downloaded.contains(path))
+        })
 }
 
 /// A download that is written into `>(sh)`.
@@ -350,6 +367,7 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
         "xargs" => false,
         "parallel" => invocation.operands().next().is_none(),
         "deno" | "bun" => invocation.has_word("-"),
+        "sed" | "gsed" => invocation.code.is_some(),
         "powershell" | "pwsh" => invocation.has_word("-") || invocation.arguments().is_empty(),
         "vim" | "vi" | "ex" | "nvim" => invocation.has_word("/dev/stdin"),
         "psql" | "sqlite3" | "mysql" => false,

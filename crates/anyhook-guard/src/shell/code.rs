@@ -135,6 +135,7 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         {
             CallEffect::Fetch
         }
+        "file" if arguments.starts_with(['\'', '"']) => CallEffect::Read,
         "Path" | "PosixPath" | "Pathname" => CallEffect::Path,
         _ => return None,
     })
@@ -245,6 +246,21 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
         }
         "php" => after("r", &["--run"]).or_else(from_input),
         "expect" => after("c", &[]).or_else(from_input),
+        "tclsh" | "wish" => from_input(),
+        // A line with `!` runs a command.
+        "ed" => {
+            let lines = input.text.as_deref().unwrap_or_default().lines();
+            let commands: Vec<&str> = lines.filter_map(|line| line.strip_prefix('!')).collect();
+            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        }
+        "less" | "more" => {
+            let commands: Vec<String> = started
+                .texts()
+                .filter(|text| text.starts_with('+'))
+                .filter_map(editor_command)
+                .collect();
+            (!commands.is_empty()).then(|| commands.join("\n"))
+        }
         "osascript" => after("e", &[]).or_else(from_input),
         "awk" | "gawk" | "mawk" | "nawk" => {
             let at = first_operand(words, 1, &["-F", "-v", "-f"]);
@@ -314,6 +330,10 @@ fn editor_command(text: &str) -> Option<String> {
 
 /// What a sed script runs: `1e command`, or the result of `s/…/…/e`.
 fn sed_command(text: &str) -> Option<String> {
+    let text = text
+        .strip_prefix("--expression=")
+        .or_else(|| text.strip_prefix("-e").filter(|script| !script.is_empty()))
+        .unwrap_or(text);
     if text.starts_with('-') {
         return None;
     }
@@ -358,8 +378,10 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             // A handle, a mode that may be part of the name, a file.
             values.retain(|value| !value.chars().all(|letter| letter == UNKNOWN));
             let mut modes = values.iter();
-            if modes.next().is_some_and(|mode| mode.ends_with('|')) {
+            if let Some(mode) = modes.next().and_then(|mode| mode.strip_suffix('|')) {
+                // `open(P, "cmd |")` or `open(P, "-|", "cmd")`.
                 scripts.extend(modes.next().cloned());
+                scripts.push(mode.to_owned());
             }
             for value in &mut values {
                 *value = value.trim_start_matches(['<', '>', '+', ' ']).to_owned();
@@ -405,6 +427,9 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                     (".read", &["cat"]),
                     ("write_text", &["tee"]),
                     ("write_bytes", &["tee"]),
+                    (".touch(", &["tee"]),
+                    (".mkdir(", &["mkdir"]),
+                    (".symlink_to(", &["tee"]),
                     (".unlink", &["rm"]),
                     (".rmdir", &["rm"]),
                     ("rmtree", &["rm", "-rf"]),
@@ -417,15 +442,21 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             }
         }
     }
-    if !interpreter.starts_with("node")
-        && !matches!(interpreter, "bun" | "tsx" | "ts-node" | "deno")
-    {
+    if matches!(interpreter, "perl" | "ruby" | "php" | "irb" | "jruby") {
         scripts.extend(between(code, '`', '`'));
+    }
+    if calls_by_name(code) {
+        // Which function gets a text is not known, so that each may be a command.
+        let texts = ['\'', '"']
+            .into_iter()
+            .flat_map(|quote| between(code, quote, quote));
+        scripts.extend(texts.filter(|text| text.trim().contains(' ')));
     }
     for (mark, close) in [
         ("%x(", ')'),
         ("%x{", '}'),
         ("%x[", ']'),
+        ("qx(", ')'),
         ("qx{", '}'),
         ("qx/", '/'),
         ("qx!", '!'),
@@ -447,7 +478,7 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         let parts = code.split("do shell script").skip(1);
         scripts.extend(parts.filter_map(|rest| literal(rest.trim_start()).map(|(text, _)| text)));
     }
-    if interpreter == "expect" {
+    if matches!(interpreter, "expect" | "tclsh" | "wish") {
         let lines = code.split([';', '\n']).map(str::trim_start);
         scripts.extend(lines.filter_map(|line| {
             let line = line.trim_start_matches(['{', '[']);
@@ -462,11 +493,22 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             .skip(1)
             .filter_map(|rest| literal(rest.trim_start()));
         scripts.extend(piped.map(|(text, _)| text));
-        scripts.extend(
-            code.split("| getline")
-                .filter_map(|before| before.trim_end().strip_suffix('"')?.rsplit_once('"'))
-                .map(|(_, text)| text.to_owned()),
-        );
+        // What is before a pipe into `getline` or a shell.
+        let parts: Vec<&str> = code.split('|').collect();
+        for pair in parts.windows(2) {
+            let [before, after] = pair else {
+                continue;
+            };
+            let after = after.trim_start().trim_start_matches('"');
+            let runs = ["getline", "sh\"", "bash\"", "/bin/sh\""]
+                .iter()
+                .any(|reader| after.starts_with(reader));
+            let text = before
+                .trim_end()
+                .strip_suffix('"')
+                .and_then(|text| text.rsplit_once('"'));
+            scripts.extend(text.filter(|_| runs).map(|(_, text)| text.to_owned()));
+        }
     }
     for script in scripts.iter().take(MAX_CALLS) {
         evaluator.run_child_text(script, scope, &StageInput::default());
@@ -572,6 +614,37 @@ fn next_join(code: &str) -> Option<(usize, usize, String)> {
     })
 }
 
+/// Whether code looks functions up by a name: `getattr(os, "system")(…)`.
+fn calls_by_name(code: &str) -> bool {
+    let is_variable_call = || {
+        // php: `$name(`.
+        code.match_indices('$').any(|(at, _)| {
+            let rest = code.get(at + 1..).unwrap_or_default();
+            let name = identifier(rest);
+            !name.is_empty()
+                && rest
+                    .get(name.len()..)
+                    .is_some_and(|rest| rest.starts_with("(\"") || rest.starts_with("('"))
+        })
+    };
+    [
+        "getattr(",
+        "globals()[",
+        "['exec",
+        "[\"exec",
+        "['spawn",
+        "[\"spawn",
+        "['system",
+        "call_user_func",
+        ".send(:",
+        ".public_send(",
+        ".method(:",
+    ]
+    .iter()
+    .any(|mark| code.contains(mark))
+        || is_variable_call()
+}
+
 fn first_value(values: Vec<String>) -> Vec<String> {
     values.into_iter().take(1).collect()
 }
@@ -626,7 +699,10 @@ fn renamed_functions(code: &str) -> Vec<(&str, &str)> {
             let other = identifier(after);
             if !name.is_empty()
                 && !other.is_empty()
-                && call_effect(name, "") == Some(CallEffect::Shell)
+                && matches!(
+                    call_effect(name, ""),
+                    Some(CallEffect::Shell | CallEffect::Path | CallEffect::DeleteTree)
+                )
             {
                 found.push((other, name));
             }
@@ -811,6 +887,14 @@ fn call_values(
             }
             joins = false;
             rest = rest.get(length..).unwrap_or_default();
+            // awk joins what stands side by side, perl and php with a dot.
+            let next = rest.trim_start();
+            let next = next.strip_prefix('.').map_or(next, str::trim_start);
+            if next.starts_with('$')
+                && let Some(last) = values.last_mut()
+            {
+                last.push(UNKNOWN);
+            }
             continue;
         }
         match first {

@@ -12,7 +12,8 @@ use super::mounts::Mount;
 use super::output;
 use super::parser::{self, MAX_NESTING};
 use super::syntax::{
-    Assignment, BlockKind, RedirectKind, Script, ScriptItem, SimpleCommand, SyntaxRedirect,
+    Assignment, BlockKind, RedirectKind, Script, ScriptItem, ScriptWord, SimpleCommand,
+    SyntaxRedirect,
 };
 use crate::paths::normalize;
 
@@ -31,17 +32,26 @@ const MAX_INVOCATIONS: usize = 1000;
 const MAX_NESTED_LOOPS: usize = 3;
 
 /// Variables whose value is a command that some program runs.
-const COMMAND_VARIABLES: [&str; 10] = [
-    "PROMPT_COMMAND",
-    "PAGER",
-    "GIT_PAGER",
-    "MANPAGER",
+const COMMAND_VARIABLES: &[&str] = &[
+    "BROWSER",
     "EDITOR",
-    "VISUAL",
+    "FCEDIT",
+    "GIT_ASKPASS",
     "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
     "GIT_SEQUENCE_EDITOR",
     "GIT_SSH_COMMAND",
-    "GIT_EXTERNAL_DIFF",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "PROMPT_COMMAND",
+    "RSYNC_RSH",
+    "SSH_ASKPASS",
+    "SUDO_EDITOR",
+    "VISUAL",
 ];
 
 /// Descriptors that are followed.
@@ -60,6 +70,8 @@ pub(super) struct Evaluator<'c> {
     pub(super) work: usize,
     /// Files that the command itself writes, with their text.
     pub(super) written: HashMap<String, String>,
+    /// Programs that the command itself copies or links, by their new path.
+    pub(super) copies: Vec<(String, String)>,
     /// Symbolic links that the command itself creates.
     pub(super) links: Vec<Mount>,
     /// Folders of the host in the container whose command is being read.
@@ -359,6 +371,7 @@ impl Evaluator<'_> {
         self.limit(&mut invocation.redirects);
         self.follow_mounts(&mut invocation);
         self.note_link(&invocation);
+        self.note_copy(&invocation);
         let words = invocation.words.len();
         self.spend(1 + words + words * words / 1024);
         if self.invocations.len() >= MAX_INVOCATIONS {
@@ -487,7 +500,17 @@ impl Evaluator<'_> {
         let mut variables = Vec::new();
         for assignment in &command.assignments {
             let values = self.assign(assignment, scope);
-            if command.words.is_empty() {
+            let is_declared = command
+                .words
+                .first()
+                .and_then(ScriptWord::bare)
+                .is_some_and(|first| {
+                    matches!(
+                        first,
+                        "declare" | "typeset" | "local" | "readonly" | "export"
+                    )
+                });
+            if command.words.is_empty() || is_declared {
                 self.spend(1);
                 scope.set(&assignment.name, values.clone());
             }
@@ -531,8 +554,13 @@ impl Evaluator<'_> {
             .filter(|(name, value)| {
                 value.text.contains(' ') && COMMAND_VARIABLES.contains(&name.as_str())
             })
-            .map(|(_, value)| value.text.clone())
+            .map(|(_, value)| value.text.trim_start_matches(['|', '-', '!']).to_owned())
             .collect();
+        // Prompts are expanded, and so run what is in them.
+        scripts.extend(started.variables.iter().filter_map(|(name, value)| {
+            let is_prompt = matches!(name.as_str(), "PS0" | "PS1" | "PS2" | "PS4");
+            (is_prompt && value.text.contains(['$', '`'])).then(|| format!(": \"{}\"", value.text))
+        }));
         // Files that a shell reads first.
         for (name, value) in &started.variables {
             if matches!(name.as_str(), "BASH_ENV" | "ENV") {
@@ -580,7 +608,8 @@ impl Evaluator<'_> {
         started.name = if program.has_unknown() {
             String::new()
         } else {
-            program_name(&program.text)
+            self.original_program(scope, &program.text)
+                .unwrap_or_else(|| program_name(&program.text))
         };
         started.input_text = input.text.as_deref().map(str::to_owned);
         started.input_from = input.from.clone();
@@ -604,6 +633,17 @@ impl Evaluator<'_> {
             return;
         }
         self.start_program(started, scope, input);
+    }
+
+    /// The program of which a file is a copy that the command itself has made.
+    fn original_program(&self, scope: &Scope, program: &str) -> Option<String> {
+        if self.copies.is_empty() || !program.contains('/') {
+            return None;
+        }
+        let path = normalize(scope.cwd.as_deref(), program)?;
+        let mut copies = self.copies.iter();
+        let (_, original) = copies.find(|(copy, _)| *copy == path)?;
+        Some(original.clone())
     }
 
     fn call_function(

@@ -139,7 +139,8 @@ impl Evaluator<'_> {
                     let (values, is_quoted) = self.part_values(part, scope);
                     has_content |= is_quoted || !values.is_empty();
                     let splits = splits && !is_quoted;
-                    push_values(&mut alternatives, &values, splits);
+                    let separators = field_separators(scope);
+                    push_values(&mut alternatives, &values, splits.then_some(&separators));
                     let length = alternatives
                         .iter()
                         .flatten()
@@ -253,15 +254,19 @@ impl Evaluator<'_> {
                         // Never empty, which is what the author took care of.
                         known.unwrap_or_else(|| vec![ResolvedWord::unknown()])
                     }
-                    VariableOperator::Default(word) => {
+                    VariableOperator::Default { word, assigns } => {
                         let default = self.expand_text(word, scope);
                         match known {
                             Some(values) if values.iter().any(|value| !value.text.is_empty()) => {
                                 values
                             }
-                            Some(_) => vec![default],
                             // The author's own fallback speaks for the value.
-                            None => vec![default],
+                            _ => {
+                                if *assigns {
+                                    scope.set(name, vec![default.clone()]);
+                                }
+                                vec![default]
+                            }
                         }
                     }
                     VariableOperator::Alternative(word) => {
@@ -342,7 +347,18 @@ fn whole_part(part: &WordPart) -> Atom<'_> {
 
 /// Appends the values of a part to every alternative, split into words if it is
 /// not quoted.
-fn push_values(alternatives: &mut Vec<Vec<ResolvedWord>>, values: &[ResolvedWord], splits: bool) {
+/// What separates the words of an unquoted value.
+fn field_separators(scope: &Scope) -> String {
+    let set = scope.variables.get("IFS").and_then(|values| values.first());
+    set.map_or_else(|| " \t\n".to_owned(), |value| value.text.clone())
+}
+
+fn push_values(
+    alternatives: &mut Vec<Vec<ResolvedWord>>,
+    values: &[ResolvedWord],
+    separators: Option<&String>,
+) {
+    let splits = separators.is_some();
     if values.is_empty() {
         return;
     }
@@ -350,10 +366,12 @@ fn push_values(alternatives: &mut Vec<Vec<ResolvedWord>>, values: &[ResolvedWord
     for words in alternatives.iter() {
         for value in values.iter().take(MAX_EXPANSIONS) {
             let mut words = words.clone();
-            let mut pieces: Vec<&str> = if splits {
-                value.text.split([' ', '\t', '\n']).collect()
-            } else {
-                vec![&value.text]
+            let mut pieces: Vec<&str> = match separators {
+                Some(separators) => value
+                    .text
+                    .split(|letter| separators.contains(letter))
+                    .collect(),
+                None => vec![&value.text],
             };
             if pieces.len() > 1 {
                 let starts_blank = pieces.first().is_some_and(|piece| piece.is_empty());

@@ -192,7 +192,9 @@ pub(crate) fn is_option(text: &str, letters: &str, long: &[&str]) -> bool {
     text.strip_prefix('-').is_some_and(|cluster| {
         !cluster.is_empty()
             && (cluster.chars().any(|letter| letters.contains(letter))
-                && cluster.chars().all(|letter| letter.is_ascii_alphanumeric()))
+                && cluster
+                    .chars()
+                    .all(|letter| letter.is_ascii_alphanumeric() || letter == UNKNOWN))
             || long.contains(&text)
     })
 }

@@ -3,7 +3,7 @@
 //! original.
 
 use super::evaluate::{Evaluator, Scope};
-use super::invocation::{Invocation, InvocationPlace, ResolvedWord};
+use super::invocation::{Invocation, InvocationPlace, ResolvedWord, program_name};
 use crate::paths::{is_within, normalize};
 
 /// Links and mounts of one command that are followed.
@@ -45,6 +45,23 @@ impl Evaluator<'_> {
         }
     }
 
+    /// Remembers a program that gets another name: `cp /bin/rm x`.
+    pub(super) fn note_copy(&mut self, invocation: &Invocation) {
+        if !matches!(invocation.name.as_str(), "cp" | "ln" | "mv" | "install") {
+            return;
+        }
+        let operands: Vec<&ResolvedWord> = invocation.operands().collect();
+        let [original, copy] = operands.as_slice() else {
+            return;
+        };
+        if original.text.contains("bin/")
+            && self.copies.len() < MAX_MOUNTS
+            && let Some(path) = normalize(invocation.cwd.as_deref(), &copy.text)
+        {
+            self.copies.push((path, program_name(&original.text)));
+        }
+    }
+
     /// The command with the names of the originals in its words and redirects.
     pub(super) fn follow_mounts(&self, invocation: &mut Invocation) {
         let in_container = invocation.place == InvocationPlace::Container;
@@ -73,13 +90,17 @@ impl Evaluator<'_> {
                 if !is_within(&path, &mount.at) || !in_container && keeps_links && is_link {
                     continue;
                 }
+                is_found = true;
+                if in_container && !text.starts_with('/') {
+                    // A name in the folder of the container; the folder is mapped below.
+                    return;
+                }
                 let rest = path.get(mount.at.len()..).unwrap_or_default();
                 let rest = if mount.at == "/" { path.as_str() } else { rest };
                 word.text = format!("{}{rest}", mount.original.trim_end_matches('/'));
                 if word.text.is_empty() {
                     word.text.push('/');
                 }
-                is_found = true;
                 return;
             }
         };
@@ -92,6 +113,13 @@ impl Evaluator<'_> {
         // What is done to a folder of the host is done on this machine.
         if is_found && in_container {
             invocation.place = InvocationPlace::Local;
+            let folder = invocation.cwd.clone().unwrap_or_default();
+            let mount = mounts.iter().find(|mount| is_within(&folder, &mount.at));
+            if let Some(mount) = mount {
+                let rest = folder.get(mount.at.len()..).unwrap_or_default();
+                let original = mount.original.trim_end_matches('/');
+                invocation.cwd = Some(format!("{original}{rest}"));
+            }
         }
     }
 

@@ -599,7 +599,7 @@ impl<'a> Parser<'a> {
             }
             if let Some(redirect) = self.redirect() {
                 command.redirects.push(redirect);
-            } else if command.words.is_empty()
+            } else if (command.words.is_empty() || self.declares_array(&command))
                 && let Some(assignment) = self.assignment()
             {
                 command.assignments.push(assignment);
@@ -611,6 +611,28 @@ impl<'a> Parser<'a> {
             }
         }
         (self.at > start).then_some(ScriptItem::Simple(command))
+    }
+
+    /// `declare -a list=(…)`: an assignment although it follows a word.
+    fn declares_array(&self, command: &SimpleCommand) -> bool {
+        let is_declaration = command
+            .words
+            .first()
+            .and_then(ScriptWord::bare)
+            .is_some_and(|first| {
+                matches!(
+                    first,
+                    "declare" | "typeset" | "local" | "readonly" | "export"
+                )
+            });
+        is_declaration && {
+            let rest = self.rest();
+            let length = name_length(rest.as_bytes());
+            length > 0
+                && rest
+                    .get(length..)
+                    .is_some_and(|rest| rest.starts_with("=("))
+        }
     }
 
     fn assignment(&mut self) -> Option<Assignment> {
@@ -626,6 +648,18 @@ impl<'a> Parser<'a> {
                 .skip(offset)
                 .take(200)
                 .position(|byte| *byte == b']')?;
+            let subscript = bytes.get(offset..offset + close).unwrap_or_default();
+            if subscript.contains(&b'$') || subscript.contains(&b'`') {
+                // What runs inside it matters, not which element is set.
+                let name = self.slice(self.at, self.at + length).to_owned();
+                self.at += offset + 1;
+                let values = self.word().into_iter().collect();
+                return Some(Assignment {
+                    name,
+                    values,
+                    appends: true,
+                });
+            }
             offset += close + 1;
         }
         let appends = bytes.get(offset) == Some(&b'+');

@@ -93,7 +93,10 @@ pub(super) enum WordPart {
 pub(super) enum VariableOperator {
     Plain,
     /// `${x:-word}`, `${x-word}`, `${x:=word}`, `${x=word}`.
-    Default(ScriptWord),
+    Default {
+        word: ScriptWord,
+        assigns: bool,
+    },
     /// `${x:+word}`, `${x+word}`.
     Alternative(ScriptWord),
     /// `${x:?word}`: the value, or the script ends.

@@ -192,12 +192,39 @@ static PREFIXES: &[Prefix] = &[
         0,
     ),
     prefix("start", "", &[], 0),
+    prefix(
+        "setpriv",
+        "",
+        &["--reuid", "--regid", "--groups", "--bounding-set"],
+        0,
+    ),
+    prefix("faketime", "", &["-f"], 1),
+    prefix(
+        "daemonize",
+        "",
+        &["-a", "-c", "-e", "-o", "-p", "-l", "-u", "-E"],
+        0,
+    ),
+    prefix("cmake", "-E env", &[], 0),
+    prefix("cmake", "-E time", &[], 0),
     prefix("sail", "", &[], 0),
 ];
 
 pub(crate) const SHELLS: [&str; 13] = [
     "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash",
     "elvish",
+];
+
+/// Options of package managers before their command that take the next word.
+const PACKAGE_MANAGER_VALUES: &[&str] = &[
+    "--prefix",
+    "-C",
+    "--dir",
+    "--cwd",
+    "--filter",
+    "-F",
+    "-w",
+    "--workspace",
 ];
 
 /// The index of the first word that is neither an option nor an option's value.
@@ -256,6 +283,9 @@ impl Evaluator<'_> {
             return;
         }
         let name = started.name.clone();
+        for script in option_commands(&started) {
+            self.run_child_text(&script, scope, &StageInput::default());
+        }
         if let Some(prefix) = find_prefix(&started) {
             return self.open_prefix(prefix, started, scope, input);
         }
@@ -323,6 +353,38 @@ impl Evaluator<'_> {
                     self.run_text(&text, scope, input);
                 }
             }
+            "cmake" => {
+                let verb = started.words.get(2).map_or("", |word| word.text.as_str());
+                let deletes = matches!(verb, "rm" | "remove" | "remove_directory");
+                let is_tree = verb == "remove_directory";
+                let operands = started.words.get(3..).unwrap_or_default().to_vec();
+                self.emit(started);
+                if deletes {
+                    let mut words = vec![ResolvedWord::new("rm")];
+                    words.extend(is_tree.then(|| ResolvedWord::new("-r")));
+                    words.extend(operands);
+                    self.start(words, Invocation::in_scope(scope), scope, input);
+                }
+            }
+            "start-stop-daemon" => {
+                let program = option_value(&started.words, 'x', &["--exec", "-a", "--startas"]);
+                let dashes = started.words.iter().position(|word| word.text == "--");
+                let rest = dashes.and_then(|at| started.words.get(at + 1..));
+                let rest = rest.unwrap_or_default().to_vec();
+                self.emit(started);
+                if let Some(program) = program {
+                    let words = std::iter::once(ResolvedWord::new(program)).chain(rest);
+                    self.start(words.collect(), Invocation::in_scope(scope), scope, input);
+                }
+            }
+            "newgrp" | "capsh" => {
+                let script = option_value(&started.words, 'c', &[]);
+                self.emit(started);
+                let text = script.or_else(|| input.text.as_deref().map(str::to_owned));
+                if let Some(text) = text {
+                    self.run_child_text(&text, scope, &StageInput::default());
+                }
+            }
             "at" | "batch" => {
                 self.emit(started);
                 if let Some(text) = input.text.clone() {
@@ -338,6 +400,9 @@ impl Evaluator<'_> {
                     let source = file.sources.last()?;
                     super::output::known_output(&self.invocations, source.clone())
                 });
+                let file = started.operands().next().map(|word| word.text.clone());
+                let listed =
+                    listed.or_else(|| file.and_then(|file| self.written_text(scope, &file)));
                 self.emit(started);
                 let table = listed
                     .or_else(|| input.text.as_deref().map(str::to_owned))
@@ -454,6 +519,10 @@ impl Evaluator<'_> {
         scope: &mut Scope,
         input: &StageInput,
     ) {
+        if matches!(prefix.name, "npm" | "pnpm" | "yarn") {
+            let at = first_operand(&started.words, 1, PACKAGE_MANAGER_VALUES);
+            started.words.drain(1..at.min(started.words.len()));
+        }
         let skipped = 1 + prefix.subcommand.split_whitespace().count();
         let is_shell = prefix.name == "sudo" && started.has_option("is", &["--login", "--shell"]);
         let mut at = first_operand(&started.words, skipped, prefix.values);
@@ -1359,15 +1428,8 @@ impl Evaluator<'_> {
                         let key = key.to_ascii_lowercase();
                         if key.starts_with("alias.") {
                             scripts.extend(value.strip_prefix('!').map(str::to_owned));
-                        } else if matches!(
-                            key.as_str(),
-                            "core.pager"
-                                | "core.editor"
-                                | "core.sshcommand"
-                                | "core.fsmonitor"
-                                | "sequence.editor"
-                        ) {
-                            scripts.push(value.to_owned());
+                        } else if is_command_setting(&key) {
+                            scripts.push(value.trim_start_matches('!').to_owned());
                         }
                     }
                 }
@@ -1462,6 +1524,13 @@ impl Evaluator<'_> {
         let mut child = scope.clone();
         let arguments = words.get(parameters..).unwrap_or_default().to_vec();
         child.via.push(started.name.clone());
+        for (name, value) in &started.variables {
+            Rc::make_mut(&mut child.variables).insert(name.clone(), vec![value.clone()]);
+        }
+        // `sh -n` only checks the syntax.
+        if started.has_option("n", &["--noexec"]) {
+            return self.emit(started);
+        }
         let mut noted = started;
         noted.code = script.as_ref().map(|script| script.text.clone());
         self.emit(noted);
@@ -1554,6 +1623,102 @@ fn image_program(image: &str) -> Option<&'static str> {
         .map(|(_, program)| *program)
 }
 
+/// Settings of git whose value is a command.
+fn is_command_setting(key: &str) -> bool {
+    const ENDS: &[&str] = &[
+        ".askpass",
+        ".clean",
+        ".cmd",
+        ".command",
+        ".driver",
+        ".editor",
+        ".external",
+        ".fsmonitor",
+        ".gitproxy",
+        ".helper",
+        ".packobjectshook",
+        ".pager",
+        ".process",
+        ".program",
+        ".smudge",
+        ".sshcommand",
+        ".textconv",
+    ];
+    key.starts_with("pager.") || ENDS.iter().any(|end| key.ends_with(end))
+}
+
+/// Options whose value is a command, by program.
+const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
+    (
+        "git",
+        &[
+            "--upload-pack",
+            "--receive-pack",
+            "--open-files-in-pager",
+            "--tree-filter",
+            "--index-filter",
+            "--env-filter",
+            "--msg-filter",
+            "--commit-filter",
+            "--parent-filter",
+            "--tag-name-filter",
+            "--setup",
+            "--extcmd",
+        ],
+    ),
+    ("less", &["--pager"]),
+    ("man", &["-P", "--pager"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S"]),
+    ("sftp", &["-S"]),
+    ("sort", &["--compress-program"]),
+    ("split", &["--filter"]),
+    (
+        "tar",
+        &[
+            "-I",
+            "--use-compress-program",
+            "--info-script",
+            "--rsh-command",
+            "-F",
+        ],
+    ),
+    ("ssh", &["-o"]),
+];
+
+/// The commands that options of a program name.
+fn option_commands(started: &Invocation) -> Vec<String> {
+    let Some((name, options)) = COMMAND_OPTIONS
+        .iter()
+        .find(|(name, _)| *name == started.name)
+    else {
+        return Vec::new();
+    };
+    let texts: Vec<&str> = started.texts().collect();
+    let mut found: Vec<&str> = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        if options.contains(text) {
+            found.extend(texts.get(index + 1));
+        } else if let Some((option, value)) = text.split_once('=')
+            && options.contains(&option)
+        {
+            found.push(value);
+        }
+    }
+    let commands = found.into_iter().filter(|value| value.contains(' '));
+    commands
+        .filter_map(|value| match *name {
+            // Of the settings of ssh only those that are commands.
+            "ssh" => {
+                let (setting, command) = value.split_once(['=', ' '])?;
+                setting.ends_with("Command").then(|| command.to_owned())
+            }
+            _ => Some(value.to_owned()),
+        })
+        .take(4)
+        .collect()
+}
+
 fn child_of(scope: &Scope, via: &str) -> Scope {
     let mut child = scope.clone();
     child.via.push(via.to_owned());
@@ -1570,6 +1735,18 @@ fn remote_scope(scope: &Scope, place: InvocationPlace) -> Scope {
 }
 
 fn find_prefix(started: &Invocation) -> Option<&'static Prefix> {
+    // `npm --prefix x exec …`.
+    if matches!(started.name.as_str(), "npm" | "pnpm" | "yarn")
+        && started
+            .texts()
+            .next()
+            .is_some_and(|first| first.starts_with('-'))
+    {
+        let at = first_operand(&started.words, 1, PACKAGE_MANAGER_VALUES);
+        let mut plain = started.clone();
+        plain.words.drain(1..at.min(plain.words.len()));
+        return find_prefix(&plain);
+    }
     PREFIXES.iter().find(|prefix| {
         prefix.name == started.name
             && prefix

@@ -262,7 +262,10 @@ impl Parser<'_> {
             "" if is_indirect && word.parts.is_empty() => VariableOperator::Indirect,
             "" if is_length && word.parts.is_empty() => VariableOperator::Length,
             "" if is_plain && word.parts.is_empty() => VariableOperator::Plain,
-            ":-" | "-" | ":=" | "=" if is_plain => VariableOperator::Default(word),
+            ":-" | "-" | ":=" | "=" if is_plain => {
+                let assigns = operator.ends_with('=');
+                VariableOperator::Default { word, assigns }
+            }
             ":+" | "+" if is_plain => VariableOperator::Alternative(word),
             ":?" | "?" if is_plain => VariableOperator::Required(word),
             _ => VariableOperator::Other(word),
@@ -465,7 +468,7 @@ pub(super) fn resolve_word_bodies(word: &mut ScriptWord, bodies: &mut [ScriptWor
             WordPart::Variable { operator, .. } => match operator {
                 VariableOperator::Plain | VariableOperator::Length | VariableOperator::Indirect => {
                 }
-                VariableOperator::Default(word)
+                VariableOperator::Default { word, .. }
                 | VariableOperator::Alternative(word)
                 | VariableOperator::Required(word)
                 | VariableOperator::Other(word) => resolve_word_bodies(word, bodies),
