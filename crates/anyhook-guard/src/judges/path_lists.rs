@@ -151,7 +151,10 @@ impl PathLists<'_> {
                     shown(),
                     "this uses a file that must not be used",
                 );
-            } else if changes && self.hits(&self.read_only, path, file.word.is_pattern, is_tree) {
+            } else if changes
+                && !self.is_scratch_copy(path)
+                && self.hits(&self.read_only, path, file.word.is_pattern, is_tree)
+            {
                 found.deny(
                     "read-only",
                     shown(),
@@ -202,6 +205,21 @@ impl PathLists<'_> {
             );
         }
         self.judge_patch(invocation, found);
+    }
+
+    /// A file in a temporary folder that only has the name of a listed one:
+    /// `cp LICENSE /tmp`.
+    fn is_scratch_copy(&self, path: &str) -> bool {
+        ["/tmp/", "/var/tmp/"].iter().any(|folder| {
+            path.starts_with(folder)
+                && !self
+                    .project
+                    .is_some_and(|project| project.starts_with(folder))
+                && !self
+                    .read_only
+                    .iter()
+                    .any(|pattern| pattern.starts_with(folder))
+        })
     }
 
     fn hits(&self, list: &[String], path: &str, is_pattern: bool, is_tree: bool) -> bool {

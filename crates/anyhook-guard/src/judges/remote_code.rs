@@ -750,6 +750,7 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         "child_process",
         "Function(",
         "vm.run",
+        ".runIn",
         "instance_eval",
         "runpy",
         "importlib",

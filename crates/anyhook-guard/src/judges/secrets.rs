@@ -608,6 +608,10 @@ fn judge_invocation(
             true
         } else if last.contains(['*', '?', '[']) && is_pattern {
             files.pattern_names_secret(&path)
+                || path
+                    .rsplit_once('/')
+                    .is_some_and(|(folder, _)| is_secret_folder(folder))
+                    && !path.contains("/.ssh/")
                 || files.is_secret(&path.replace(['*', '?'], "x")) && path.contains("/.ssh/")
         } else {
             files.is_secret(&path)

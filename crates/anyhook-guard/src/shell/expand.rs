@@ -233,7 +233,13 @@ impl Evaluator<'_> {
                 let (text, range) = self.substitute(steps, scope);
                 let mut word = match text {
                     Some(text) => ResolvedWord::new(text.trim_end_matches('\n')),
-                    None => ResolvedWord::unknown(),
+                    // Names below a folder that a listing prints.
+                    None => match self.listed_folders(&range).first() {
+                        Some(folder) => {
+                            ResolvedWord::new(format!("{}/{UNKNOWN}", folder.trim_end_matches('/')))
+                        }
+                        None => ResolvedWord::unknown(),
+                    },
                 };
                 word.sources.push(range);
                 (vec![word], *is_quoted)
