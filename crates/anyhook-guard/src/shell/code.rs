@@ -1,12 +1,15 @@
 //! One-liners of interpreters: the shell calls and the plain file operations in
 //! them. Not a parser of those languages: calls by name with literal arguments.
 
-use super::evaluate::{Evaluator, Scope, StageInput};
+use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, ResolvedWord, UNKNOWN};
 use super::wrappers::first_operand;
 
 /// Calls that are looked at in one text.
 const MAX_CALLS: usize = 64;
+
+/// Code in which joined paths are put together.
+const MAX_JOINED_CODE_BYTES: usize = 8 << 10;
 
 /// What a call of that name does with its arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,7 +171,15 @@ pub(super) fn start_interpreter(
                 words: Vec::new(),
                 ..started
             };
-            evaluator.start(words, inner, &mut scope.clone(), input);
+            let mut child = scope.clone();
+            // Modules that start modules are not followed far.
+            let outer = scope.via.iter().filter(|via| *via == "python").count();
+            if outer > 2 {
+                evaluator.is_incomplete = true;
+                return;
+            }
+            child.via.push("python".to_owned());
+            evaluator.start(words, inner, &mut child, input);
         }
         return;
     };
@@ -176,7 +187,7 @@ pub(super) fn start_interpreter(
     noted.code = Some(code.clone());
     evaluator.emit(noted);
     let mut child = scope.clone();
-    if child.via.len() > 24 {
+    if child.via.len() > MAX_WRAPPERS {
         evaluator.is_incomplete = true;
         return;
     }
@@ -549,6 +560,10 @@ fn name_required_modules(code: &str) -> String {
 /// Paths that code joins from literals, as one literal: `Path.home() / ".ssh"`,
 /// `os.path.join("a", "b")`.
 fn join_paths(code: &str, home: &str) -> String {
+    // Each step reads the code anew.
+    if code.len() > MAX_JOINED_CODE_BYTES {
+        return code.to_owned();
+    }
     let home = quoted(home);
     let mut code = code
         .replace("Path.home()", &format!("Path({home})"))
@@ -590,7 +605,8 @@ fn next_division(code: &str) -> Option<(usize, usize, String)> {
 
 /// `path.join("a", "b")` with nothing but literals.
 fn next_join(code: &str) -> Option<(usize, usize, String)> {
-    code.match_indices("path.join(").find_map(|(at, mark)| {
+    let mut joins = code.match_indices("path.join(").take(MAX_CALLS);
+    joins.find_map(|(at, mark)| {
         let open = at + mark.len() - 1;
         let end = closing(code.as_bytes(), open);
         let arguments = code.get(open + 1..end)?;

@@ -57,6 +57,9 @@ const COMMAND_VARIABLES: &[&str] = &[
 /// Descriptors that are followed.
 const MAX_DESCRIPTORS: usize = 16;
 
+/// Programs that start programs: `sudo env nice …`.
+pub(super) const MAX_WRAPPERS: usize = 24;
+
 /// Scripts in scripts: `sh -c "sh -c …"`.
 pub(super) const MAX_SCRIPTS: usize = 12;
 
@@ -600,6 +603,10 @@ impl Evaluator<'_> {
         scope: &mut Scope,
         input: &StageInput,
     ) {
+        if scope.via.len() > MAX_WRAPPERS {
+            self.is_incomplete = true;
+            return;
+        }
         self.limit(&mut words);
         self.spend(words.len() + 1);
         let Some(program) = words.first() else {

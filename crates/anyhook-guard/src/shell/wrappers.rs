@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::code;
-use super::evaluate::{Evaluator, Scope, StageInput};
+use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, InvocationPlace, ResolvedWord, UNKNOWN};
 use super::{powershell, windows_cmd};
 use crate::paths::normalize;
@@ -374,7 +374,13 @@ impl Evaluator<'_> {
                 self.emit(started);
                 if let Some(program) = program {
                     let words = std::iter::once(ResolvedWord::new(program)).chain(rest);
-                    self.start(words.collect(), Invocation::in_scope(scope), scope, input);
+                    let mut child = child_of(scope, &name);
+                    self.start(
+                        words.collect(),
+                        Invocation::in_scope(scope),
+                        &mut child,
+                        input,
+                    );
                 }
             }
             "newgrp" | "capsh" => {
@@ -491,7 +497,7 @@ impl Evaluator<'_> {
         if words.is_empty() {
             return;
         }
-        if scope.via.len() > 24 {
+        if scope.via.len() > MAX_WRAPPERS {
             self.is_incomplete = true;
             return;
         }
@@ -1534,7 +1540,7 @@ impl Evaluator<'_> {
         let mut noted = started;
         noted.code = script.as_ref().map(|script| script.text.clone());
         self.emit(noted);
-        if !Self::nesting_left(scope) || child.via.len() > 24 {
+        if !Self::nesting_left(scope) || child.via.len() > MAX_WRAPPERS {
             self.is_incomplete = true;
             return;
         }
