@@ -187,7 +187,12 @@ impl<'i> ProtectedFiles<'i> {
             let is_tree =
                 file.access == Access::Delete || invocation.has_option("R", &["--recursive"]);
             // Folders that only `find` knows are left out.
-            let without_unknown = path.replace(&format!("/{UNKNOWN}"), "");
+            let is_found = !file.word.is_pattern && invocation.via.iter().any(|via| via == "find");
+            let without_unknown = if is_found {
+                path.replace(&format!("/{UNKNOWN}"), "")
+            } else {
+                known.to_owned()
+            };
             let what = [known, &without_unknown]
                 .into_iter()
                 .find_map(|path| self.names(path, is_tree, file.word.is_pattern));

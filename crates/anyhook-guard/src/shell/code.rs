@@ -174,7 +174,7 @@ pub(super) fn start_interpreter(
             let mut child = scope.clone();
             // Modules that start modules are not followed far.
             let outer = scope.via.iter().filter(|via| *via == "python").count();
-            if outer > 2 {
+            if outer > 0 {
                 evaluator.is_incomplete = true;
                 return;
             }
