@@ -141,6 +141,20 @@ fn main() {
         "pub(crate) static WORKSPACE_ROOTS: &[&str] = &{roots:?};"
     )
     .unwrap();
+    let mut usage = String::new();
+    for slug in &slugs {
+        let path = agents.join(slug).join("usage.toml");
+        if path.is_file() {
+            println!("cargo::rerun-if-changed={}", path.display());
+            let path = path.display().to_string();
+            write!(usage, "({slug:?}, include_str!({path:?})), ").unwrap();
+        }
+    }
+    writeln!(
+        list,
+        "pub static USAGE_TABLES: &[(&str, &str)] = &[{usage}];"
+    )
+    .unwrap();
     fs::write(
         Path::new(&out).join("agents.rs"),
         format!("use crate::{{CompiledAgent, CompiledEvent, LazyTable}};\n{modules}\n{list}"),

@@ -10,6 +10,7 @@ mod bench;
 mod cross;
 mod dist;
 mod docs;
+mod opentelemetry;
 mod reference;
 mod run;
 mod suite;

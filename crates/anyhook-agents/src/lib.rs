@@ -45,6 +45,9 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/agents.rs"));
 }
 
+/// Each agent's `usage.toml`, by slug: where the agent says how many tokens a call used.
+pub use generated::USAGE_TABLES;
+
 /// An agent's folder as compiled by `build.rs`.
 pub(crate) struct CompiledAgent {
     slug: &'static str,

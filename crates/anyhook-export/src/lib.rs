@@ -13,6 +13,7 @@ pub mod otlp;
 mod reader;
 mod recorded_event;
 mod state_file;
+pub mod usage;
 
 pub use content::ContentLevel;
 pub use error::{ExportError, Result};

@@ -32,4 +32,5 @@ pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod trust;
 pub(crate) mod uninstall;
+pub(crate) mod usage_log;
 pub(crate) mod validate;

@@ -15,11 +15,12 @@ use super::metrics::MetricSums;
 use super::request::{Origin, SignalRequest};
 use super::send::{OtlpSender, Reply};
 use super::span::FinishedSpan;
-use super::turns::{TurnOptions, TurnTracker};
+use super::turns::{PricedCall, TurnOptions, TurnTracker};
 use crate::error::{ExportError, Result};
 use crate::reader::{JournalCursor, JournalReader};
 use crate::recorded_event::RecordedEvent;
 use crate::state_file::StateFile;
+use crate::usage::{LedgerLengths, PriceTable, UsageLedger};
 
 const BATCH_LIMIT: BatchLimit = BatchLimit {
     lines: 1000,
@@ -47,6 +48,8 @@ pub struct OtlpSetup {
     /// Only events since this time, in microseconds since 1970.
     pub since_us: Option<i64>,
     pub host: Option<String>,
+    /// Tokens and prices; absent: none are sent.
+    pub usage: Option<(UsageLedger, PriceTable)>,
     /// How often an unavailable receiver is tried; `None`: until it is there.
     pub max_attempts: Option<u32>,
     /// Overrides the settings.
@@ -96,6 +99,8 @@ pub struct ExportControl<'a> {
 struct SavedState {
     v: u32,
     cursor: JournalCursor,
+    #[serde(default)]
+    usage: LedgerLengths,
     turns: TurnTracker,
     metrics: MetricSums,
 }
@@ -110,6 +115,9 @@ pub struct OtlpExporter {
     state: StateFile,
     turns: TurnTracker,
     metrics: MetricSums,
+    usage: Option<(UsageLedger, PriceTable)>,
+    /// How far the usage ledger was read.
+    usage_position: LedgerLengths,
     since_us: Option<i64>,
     max_attempts: Option<u32>,
     options: TurnOptions,
@@ -131,6 +139,8 @@ impl OtlpExporter {
             state: setup.state,
             turns: saved.turns,
             metrics: saved.metrics,
+            usage: setup.usage,
+            usage_position: saved.usage,
             since_us: setup.since_us,
             max_attempts: setup.max_attempts,
             options: TurnOptions {
@@ -149,6 +159,7 @@ impl OtlpExporter {
 
     /// Sends what the journal contains now.
     pub fn export_all(&mut self, control: &mut ExportControl<'_>) -> Result<()> {
+        self.read_usage();
         while let Some(batch) = self.reader.next_batch()? {
             self.summary.unreadable += batch.refused;
             self.export_lines(&batch.lines, control)?;
@@ -171,6 +182,26 @@ impl OtlpExporter {
             self.save()?;
         }
         Ok(())
+    }
+
+    /// Takes new calls of models; they are sent with their turns.
+    fn read_usage(&mut self) {
+        let Some((ledger, prices)) = &self.usage else {
+            return;
+        };
+        let (turns, metrics, since) = (&mut self.turns, &mut self.metrics, self.since_us);
+        ledger.for_each_new(&mut self.usage_position, |call| {
+            if since.is_some_and(|since| call.time_us < since) {
+                return;
+            }
+            let priced = PricedCall {
+                cost_usd: prices.cost(&call.model, call.tokens),
+                provider: prices.provider(&call.model).map(str::to_owned),
+                call,
+            };
+            metrics.observe_call(&priced);
+            turns.add_call(priced);
+        });
     }
 
     fn export_lines(&mut self, lines: &[String], control: &mut ExportControl<'_>) -> Result<()> {
@@ -225,12 +256,14 @@ impl OtlpExporter {
         struct State<'a> {
             v: u32,
             cursor: &'a JournalCursor,
+            usage: &'a LedgerLengths,
             turns: &'a TurnTracker,
             metrics: &'a MetricSums,
         }
         self.state.save(&State {
             v: STATE_VERSION,
             cursor: self.reader.cursor(),
+            usage: &self.usage_position,
             turns: &self.turns,
             metrics: &self.metrics,
         })

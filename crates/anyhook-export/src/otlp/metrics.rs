@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names;
 use super::span::{AttributeValue, key_value};
-use super::turns::outcome_word;
+use super::turns::{PricedCall, outcome_word};
 use crate::recorded_event::RecordedEvent;
 
 /// Series beyond this number are counted together.
@@ -118,6 +118,28 @@ impl MetricSums {
                 &labels,
                 seconds.unwrap_or_default(),
             );
+        }
+    }
+
+    /// Tokens and price of a call of a model.
+    pub(crate) fn observe_call(&mut self, priced: &PricedCall) {
+        let call = &priced.call;
+        let agent = (names::AGENT_NAME, call.agent.as_str());
+        let model = (names::MODEL, call.model.as_str());
+        let provider = priced.provider.as_deref().unwrap_or_default();
+        for (kind, count) in [("input", call.tokens.input), ("output", call.tokens.output)] {
+            let labels = [
+                agent,
+                model,
+                (names::PROVIDER, provider),
+                (names::TOKEN_TYPE, kind),
+            ];
+            #[expect(clippy::cast_precision_loss, reason = "tokens of one call")]
+            let count = count as f64;
+            self.add(names::METRIC_TOKENS, &labels, count);
+        }
+        if let Some(usd) = priced.cost_usd {
+            self.add(names::METRIC_COST, &[agent, model], usd);
         }
     }
 

@@ -78,6 +78,20 @@ attributes! {
     WITHOUT_EFFECT = "anyhook.hook.without_effect", "hook", "metadata", "`observed` or `allowed_once`: why the outcome had no effect";
     LINK = "anyhook.link", "turn", "metadata", "on a link: `previous_turn`";
     WARNINGS = "anyhook.warnings", "log", "metadata", "problems of anyhook itself";
+    PROVIDER = "gen_ai.provider.name", "turn, chat", "metadata", "who serves the model, by its name: `anthropic`, `openai`, `gcp.gemini`, …";
+    RESPONSE_MODEL = "gen_ai.response.model", "chat", "metadata", "the model that answered";
+    INPUT_TOKENS = "gen_ai.usage.input_tokens", "turn, chat", "metadata", "input tokens, cached ones included";
+    OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "turn, chat", "metadata", "output tokens, reasoning included";
+    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens", "turn, chat", "metadata", "input tokens that were read from the provider's cache";
+    CACHE_CREATION_TOKENS = "gen_ai.usage.cache_creation.input_tokens", "turn, chat", "metadata", "input tokens that were written to the provider's cache";
+    TOKEN_TYPE = "gen_ai.token.type", "metrics", "metadata", "`input` or `output`";
+    OI_MODEL = "llm.model_name", "chat", "metadata", "the model";
+    OI_PROMPT_TOKENS = "llm.token_count.prompt", "chat", "metadata", "input tokens";
+    OI_COMPLETION_TOKENS = "llm.token_count.completion", "chat", "metadata", "output tokens";
+    OI_TOTAL_TOKENS = "llm.token_count.total", "chat", "metadata", "their sum";
+    OI_CACHE_READ_TOKENS = "llm.token_count.prompt_details.cache_read", "chat", "metadata", "input tokens from the cache";
+    OI_CACHE_WRITE_TOKENS = "llm.token_count.prompt_details.cache_write", "chat", "metadata", "input tokens to the cache";
+    COST = "anyhook.cost.usd", "turn, chat", "metadata", "the price in US dollars, by the price table";
     OVERFLOW = "otel.metric.overflow", "metrics", "metadata", "the sum of all series beyond the limit";
 }
 

@@ -6,6 +6,7 @@
 //! clock and no file.
 
 mod calls;
+mod chat;
 mod hook_runs;
 mod role;
 mod session;
@@ -21,6 +22,7 @@ use super::ids::SpanRef;
 use super::span::FinishedSpan;
 use crate::content::ContentLevel;
 use crate::recorded_event::RecordedEvent;
+pub(crate) use chat::PricedCall;
 pub(crate) use hook_runs::{add_decision, outcome_word};
 use session::SessionState;
 use turn::EndReason;
@@ -70,6 +72,15 @@ impl TurnTracker {
         }
     }
 
+    /// A call of a model, for the turn in which it happened.
+    pub(crate) fn add_call(&mut self, call: PricedCall) {
+        let key = format!("{}\n{}", call.call.agent, call.call.session);
+        // Room is made by the session's events, which come with its calls.
+        if self.sessions.len() < 2 * MAX_SESSIONS || self.sessions.contains_key(&key) {
+            self.sessions.entry(key).or_default().add_call(call);
+        }
+    }
+
     fn current_turn(&self, event: &RecordedEvent<'_>) -> Option<SpanRef> {
         self.sessions.get(&session_key(event))?.turn_span()
     }
@@ -93,6 +104,5 @@ impl TurnTracker {
 fn session_key(event: &RecordedEvent<'_>) -> String {
     let session = event.event.session_id.as_deref();
     let place = session.or(event.event.cwd.as_deref()).unwrap_or_default();
-    let machine = event.event.machine_id.as_deref().unwrap_or_default();
-    format!("{}\n{machine}\n{place}", event.agent)
+    format!("{}\n{place}", event.agent)
 }

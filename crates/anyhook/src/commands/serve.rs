@@ -1,6 +1,7 @@
 //! `anyhook serve`: the daemon, which serves hooks over HTTP, the event stream and
 //! the page, and keeps the store.
 
+mod export_thread;
 mod host;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,6 +21,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 
 use crate::cli::CommandStatus;
+use crate::commands::export::otlp;
 use crate::commands::export::parquet::ParquetArchiver;
 use crate::commands::log::event_log;
 use crate::render::Terminal;
@@ -85,6 +87,11 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
         dir: engine.journal.folder().to_owned(),
         source: source_file(&state.join(event_log::JOURNAL_ID_FILE))?,
     });
+    let otlp = otlp::load_config(&engine)?;
+    // Nothing leaves this machine unless the settings name a receiver.
+    if otlp.endpoint.is_some() {
+        export_thread::start(Engine::from_env(), otlp, Terminal::from_env())?;
+    }
     let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
     if let Some(place) = &args.archive {

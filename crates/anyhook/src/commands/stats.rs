@@ -1,18 +1,22 @@
-//! `anyhook stats`: counts, denials and durations, by agent, hook and event.
+//! `anyhook stats`: counts, denials, durations, tokens and cost.
 
+use anyhook_export::usage::UsageSummary;
+use anyhook_run::Engine;
 use anyhook_store::{Latency, Stats};
+use serde::Serialize;
 
 use crate::cli::CommandStatus;
 use crate::commands::log::event_log::EventLog;
 use crate::commands::log::filter_args::FilterArgs;
 use crate::commands::log::format::{NO_EVENTS, duration};
+use crate::commands::usage_log::UsageLog;
 use crate::render::{Terminal, colour};
 use crate::table::{self, Cell};
 
 /// Time buckets in the JSON output.
 const BUCKET_COUNT: usize = 60;
 
-/// Show counts, denials and durations, by agent, hook and event
+/// Show counts, denials, durations, tokens and cost
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  anyhook stats --since 7d\n  anyhook stats --agent codex --json"
@@ -33,9 +37,18 @@ pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<Comma
     if let Some(lacking) = log.incomplete() {
         terminal.note(&lacking);
     }
-    let stats = log.stats(&args.filter.to_filter(), BUCKET_COUNT)?;
+    let filter = args.filter.to_filter();
+    let stats = log.stats(&filter, BUCKET_COUNT)?;
+    let usage = if args.filter.store.is_none() {
+        let usage = UsageLog::open(&Engine::from_env())?;
+        usage.collect()?;
+        usage.summary(&filter)
+    } else {
+        // Another machine's store has no tokens.
+        None
+    };
     if args.json {
-        return terminal.json(&stats);
+        return terminal.json(&StatsWithUsage { stats, usage });
     }
     if stats.events == 0 {
         terminal.note(NO_EVENTS);
@@ -52,7 +65,46 @@ pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<Comma
     print_agents(&stats, terminal);
     print_hooks(&stats, args.limit, terminal);
     print_events(&stats, terminal);
+    if let Some(usage) = usage {
+        print_usage(&usage, terminal);
+    }
     Ok(CommandStatus::Success)
+}
+
+#[derive(Serialize)]
+struct StatsWithUsage {
+    #[serde(flatten)]
+    stats: Stats,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<UsageSummary>,
+}
+
+fn print_usage(usage: &UsageSummary, terminal: &Terminal) {
+    if usage.by_model.is_empty() {
+        return;
+    }
+    terminal.line("");
+    let titles = [
+        "agent", "model", "calls", "input", "cached", "output", "cost",
+    ];
+    let rows = usage.by_model.iter().map(|row| {
+        let cost = row.cost_usd.map(|usd| format!("${usd:.2}"));
+        [
+            Cell::painted(colour::CYAN, &row.agent),
+            (&row.model).into(),
+            row.calls.to_string().into(),
+            row.input_tokens.to_string().into(),
+            row.cache_read_tokens.to_string().into(),
+            row.output_tokens.to_string().into(),
+            cost.unwrap_or_else(|| "no price".to_owned()).into(),
+        ]
+    });
+    table::print(terminal, titles, rows);
+    terminal.line(&format!(
+        "\nCost: {} (prices of {}; `prices.toml` in the configuration folder changes them)",
+        terminal.bold(&format!("${:.2}", usage.cost_usd)),
+        usage.prices_date
+    ));
 }
 
 fn print_agents(stats: &Stats, terminal: &Terminal) {

@@ -9,5 +9,9 @@ mod failures;
 mod lines;
 mod otlp;
 mod parquet;
+#[cfg(unix)]
+mod real_receivers;
 mod receiver;
 mod sessions;
+mod settings;
+mod usage;

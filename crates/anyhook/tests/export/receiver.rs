@@ -39,6 +39,8 @@ pub(crate) struct Received {
     pub(crate) logs: Vec<LogRecord>,
     pub(crate) metrics: Vec<Metric>,
     pub(crate) resource: Vec<KeyValue>,
+    /// Path and body of every request that was taken.
+    pub(crate) bodies: Vec<(String, Vec<u8>)>,
     /// Number of requests, also of those that were not taken.
     pub(crate) requests: usize,
     /// `content-type`, `content-encoding` and other headers of the last request.
@@ -126,6 +128,7 @@ fn serve(server: &Server, received: &Mutex<Received>, decide: &Decide) {
                 received.resource = resource.resource.clone().unwrap().attributes;
             }
             received.spans.extend(spans);
+            received.bodies.push((path.clone(), body.clone()));
             add_others(&mut received, &path, &body, is_json);
         }
         let respond =

@@ -6,6 +6,7 @@ use super::super::ids::{SpanId, SpanRef, TraceId};
 use super::super::names;
 use super::super::span::{AttributeList, FinishedSpan, SpanSink};
 use super::TurnOptions;
+use super::chat::{PricedCall, WaitingCalls};
 use super::hook_runs::{add_decision, is_denied, push_hook_spans};
 use super::role::EventRole;
 use super::turn::{EndReason, OpenTurn, common_attributes};
@@ -19,11 +20,17 @@ pub(super) struct SessionState {
     /// The turn before.
     previous: Option<SpanRef>,
     model: Option<String>,
+    #[serde(default)]
+    calls: WaitingCalls,
 }
 
 impl SessionState {
     pub(super) fn last_event(&self) -> u64 {
         self.last
+    }
+
+    pub(super) fn add_call(&mut self, call: PricedCall) {
+        self.calls.add(call);
     }
 
     pub(super) fn turn_span(&self) -> Option<SpanRef> {
@@ -49,7 +56,9 @@ impl SessionState {
         spans: &mut Vec<FinishedSpan>,
     ) {
         if let Some(turn) = self.turn.take() {
-            self.previous = Some(turn.finish(reason, end, spans));
+            let until = end.unwrap_or_default().max(self.last);
+            let calls = self.calls.take_until(until);
+            self.previous = Some(turn.finish(reason, end, calls, spans));
         }
     }
 

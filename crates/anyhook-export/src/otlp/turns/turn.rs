@@ -6,6 +6,7 @@ use super::super::ids::{SpanId, SpanRef, TraceId};
 use super::super::names;
 use super::super::span::{AttributeList, FinishedSpan, SpanSink};
 use super::calls::OpenCalls;
+use super::chat::{PricedCall, push_chat_spans};
 use super::hook_runs::add_decision;
 use super::subagents::OpenSubagents;
 use crate::content::{ContentLevel, content_text};
@@ -147,6 +148,7 @@ impl OpenTurn {
         mut self,
         reason: EndReason,
         end: Option<u64>,
+        calls: Vec<PricedCall>,
         spans: &mut Vec<FinishedSpan>,
     ) -> SpanRef {
         let end = end.unwrap_or(self.last);
@@ -157,6 +159,7 @@ impl OpenTurn {
         };
         self.calls.finish_all(&mut sink);
         self.subagents.finish_all(end, &mut sink);
+        push_chat_spans(calls, self.at, &mut self.attributes, &mut sink);
         let is_complete = reason.is_complete();
         let attributes = &mut self.attributes;
         attributes.text(names::END_REASON, reason.as_str());

@@ -18,6 +18,7 @@ use super::parse_content;
 use crate::cli::CommandStatus;
 use crate::commands::log::filter_args::parse_time;
 use crate::commands::ship::host_name;
+use crate::commands::usage_log::UsageLog;
 use crate::render::{Terminal, counted};
 
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -83,7 +84,8 @@ pub(super) struct OtlpArgs {
 pub(super) fn run(args: &OtlpArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let engine = Engine::from_env();
     let config = args.apply_to(load_config(&engine)?);
-    let mut setup = make_setup(&engine, config, args.cursor.as_deref())?;
+    let usage = UsageLog::open(&engine)?;
+    let mut setup = make_setup(&engine, config, &usage, args.cursor.as_deref())?;
     setup.since_us = args.since;
     setup.turn_idle = args.turn_idle;
     setup.max_attempts = (!args.follow).then_some(MAX_ATTEMPTS);
@@ -99,6 +101,7 @@ pub(super) fn run(args: &OtlpArgs, terminal: &Terminal) -> anyhow::Result<Comman
         now: &now_nanos,
     };
     loop {
+        usage.collect()?;
         exporter.export_all(&mut control)?;
         if !args.follow {
             break;
@@ -145,6 +148,7 @@ pub(crate) fn load_config(engine: &Engine) -> anyhow::Result<OtlpConfig> {
 pub(crate) fn make_setup(
     engine: &Engine,
     config: OtlpConfig,
+    usage: &UsageLog,
     cursor: Option<&str>,
 ) -> anyhow::Result<OtlpSetup> {
     let settings = Settings::load(&engine.dirs).map_err(|why| anyhow!(why))?;
@@ -160,6 +164,7 @@ pub(crate) fn make_setup(
         state: StateFile::open(folder.join(state_file_name(endpoint, cursor)?))?,
         since_us: None,
         host: host_name(),
+        usage: Some((usage.ledger(), usage.prices.clone())),
         max_attempts: None,
         turn_idle: None,
         config,

@@ -1,0 +1,20 @@
+//! Tokens and cost of model calls.
+//!
+//! Agents say how many tokens a call used in their transcripts or in payloads; where, is in
+//! `agents/<slug>/usage.toml`. Only counts, times and names are taken: the conversation is
+//! not read. Never runs in the dispatcher.
+
+mod collector;
+mod ledger;
+mod prices;
+mod summary;
+mod table;
+mod totals;
+mod transcript;
+
+pub use collector::{CollectedUsage, UsageCollector};
+pub(crate) use ledger::LedgerLengths;
+pub use ledger::{ModelCall, TokenCounts, UsageLedger};
+pub use prices::{ModelPrice, PriceTable};
+pub use summary::{UsageRow, UsageSummary, summarize_usage};
+pub use totals::{SpendTotals, TOTALS_FILE};

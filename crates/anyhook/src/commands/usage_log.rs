@@ -1,0 +1,80 @@
+//! Tokens and cost of this machine: brings the record up to date and sums it up.
+
+use std::path::PathBuf;
+
+use anyhook_export::ExportError;
+use anyhook_export::usage::{
+    PriceTable, UsageCollector, UsageLedger, UsageSummary, summarize_usage,
+};
+use anyhook_run::Engine;
+use anyhook_store::EventFilter;
+use anyhow::anyhow;
+
+/// In the state folder.
+const USAGE_FOLDER: &str = "usage";
+/// In the configuration folder.
+const PRICES_FILE: &str = "prices.toml";
+
+pub(crate) struct UsageLog {
+    folder: PathBuf,
+    journal: PathBuf,
+    pub(crate) prices: PriceTable,
+}
+
+impl UsageLog {
+    pub(crate) fn open(engine: &Engine) -> anyhow::Result<Self> {
+        let prices = PriceTable::load(&engine.dirs.config.join(PRICES_FILE));
+        Ok(Self {
+            folder: engine.dirs.state.join(USAGE_FOLDER),
+            journal: engine.journal.folder().to_owned(),
+            prices: prices.map_err(|why| anyhow!(why))?,
+        })
+    }
+
+    /// Reads what agents wrote since the last time. If another process is doing that,
+    /// there is nothing to do.
+    pub(crate) fn collect(&self) -> Result<(), ExportError> {
+        let collector =
+            UsageCollector::open(&self.folder, self.journal.as_path(), self.prices.clone());
+        match collector {
+            Ok(mut collector) => collector
+                .collect(jiff::Timestamp::now().as_microsecond())
+                .map(|_| ()),
+            Err(ExportError::Locked { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> UsageLedger {
+        UsageLedger::new(&self.folder)
+    }
+
+    /// The sums of what a filter selects; `None` if it selects by something that a call of
+    /// a model does not have.
+    pub(crate) fn summary(&self, filter: &EventFilter) -> Option<UsageSummary> {
+        let others = EventFilter {
+            agent: None,
+            session: None,
+            since_us: None,
+            until_us: None,
+            ..filter.clone()
+        };
+        if others != EventFilter::default() {
+            return None;
+        }
+        let is_wanted = |agent: &str, session: &str| {
+            filter.agent.as_deref().is_none_or(|wanted| wanted == agent)
+                && filter
+                    .session
+                    .as_deref()
+                    .is_none_or(|wanted| wanted == session)
+        };
+        let times = (filter.since_us, filter.until_us);
+        Some(summarize_usage(
+            &self.ledger(),
+            &self.prices,
+            times,
+            is_wanted,
+        ))
+    }
+}
