@@ -29,6 +29,19 @@ pub(crate) const PROGRAM_NAME: &str = "anyhook";
 /// replace `${NAME}` themselves. PATH stays as it is, because hooks inherit it.
 const SEARCH_SCRIPT: &str = r#"for p in ~/.local/share/anyhook/bin/"$0" "$0"; do command -v "$p" >/dev/null && exec "$p" "$@"; done; cat >/dev/null"#;
 
+/// `powershell -Command` ends with 1 whatever code the program ended with; with
+/// this after the line it ends with the program's. Without it, a deny that is an
+/// exit code would not block.
+pub(crate) const POWERSHELL_EXIT: &str = "; exit $LASTEXITCODE";
+
+/// A line without what PowerShell needs around it.
+pub(crate) fn without_powershell(line: &str) -> &str {
+    let line = line.trim();
+    let line = line.strip_suffix(POWERSHELL_EXIT).unwrap_or(line);
+    // A quoted program needs `& ` before it.
+    line.strip_prefix("& ").unwrap_or(line).trim()
+}
+
 /// How an entry names the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BridgeProgram {
@@ -153,6 +166,7 @@ impl BridgeCommand {
 
     /// `None` if the command line does not call the bridge.
     pub fn parse(command: &str) -> Option<Self> {
+        let command = without_powershell(command);
         [true, false]
             .into_iter()
             .find_map(|escapes| from_words(&split_words(command, escapes, true)))
@@ -175,8 +189,7 @@ pub(crate) struct BridgeInvocation {
 
 /// `None` if the line does anything else.
 pub(crate) fn bridge_invocation(command: &str) -> Option<BridgeInvocation> {
-    // A line for PowerShell with a quoted program starts with `& `.
-    let command = command.strip_prefix("& ").unwrap_or(command).trim();
+    let command = without_powershell(command);
     [true, false].into_iter().find_map(|escapes| {
         let syntax = Syntax {
             escapes,
@@ -289,8 +302,11 @@ mod tests {
                     continue;
                 }
                 let program = BridgeProgram::Named(program.to_owned());
-                let line =
+                let mut line =
                     command_line(&program, "codex", Some("user"), Some("PreToolUse"), quoting);
+                if quoting == Quoting::PowerShell {
+                    line.push_str(POWERSHELL_EXIT);
+                }
                 let ours = BridgeCommand::parse(&line).unwrap_or_else(|| panic!("{line}"));
                 assert_eq!(ours.agent, "codex", "{line}");
                 assert_eq!(ours.event.as_deref(), Some("PreToolUse"), "{line}");
@@ -343,6 +359,8 @@ mod tests {
             "env anyhook run --agent codex",
             "./mine.sh && anyhook run --agent codex",
             "anyhook run --agent codex; ./mine.sh",
+            "anyhook run --agent codex; exit $LASTEXITCODE; ./mine.sh",
+            "./mine.sh; exit $LASTEXITCODE",
             "anyhook run --agent codex | tee x",
             "anyhook run --agent codex > x",
             "anyhook run --agent codex $X",

@@ -314,6 +314,15 @@ impl Installation {
     }
 }
 
+/// Whether the exit code of a hook decides at an event.
+fn denies_by_exit_code(target: &Target, event: &EventSpec) -> bool {
+    let answers = &target.adapter.spec.answers;
+    let profile = event.answer.as_ref().and_then(|name| answers.get(name));
+    let templates = profile.map(|profile| [&profile.deny, &profile.ask, &profile.stop]);
+    let mut templates = templates.into_iter().flatten().flatten();
+    templates.any(|template| template.exit != 0)
+}
+
 fn plan_entry(
     target: &Target,
     event: &EventSpec,
@@ -333,7 +342,11 @@ fn plan_entry(
             Quoting::Cmd | Quoting::PowerShell => program.without_shell(),
         };
         let scope = command::scope_argument(target.scope, program);
-        command::command_line(program, target.slug(), scope, name, quoting)
+        let mut line = command::command_line(program, target.slug(), scope, name, quoting);
+        if quoting == Quoting::PowerShell && denies_by_exit_code(target, event) {
+            line.push_str(command::POWERSHELL_EXIT);
+        }
+        line
     };
     let windows = match adapter.spec.launch.windows {
         WindowsShell::PowerShell => Quoting::PowerShell,

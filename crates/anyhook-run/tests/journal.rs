@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 use std::io::Write;
-use std::path::Path;
 
 use anyhook_model::{HookEvent, Record};
 use anyhook_run::record::journal::Journal;
@@ -120,11 +119,12 @@ fn a_line_cut_by_a_full_disk_does_not_take_the_next_with_it() {
     assert_eq!(whole, ["first", "second"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn without_a_place_to_write_it_is_an_error_and_no_more() {
-    let journal = Journal::new(Path::new("/dev/null/nowhere"));
+    let journal = Journal::new(std::path::Path::new("/dev/null/nowhere"));
     assert!(journal.append(&record("lost".to_owned(), 1)).is_err());
-    if Path::new("/dev/full").exists() {
+    if std::path::Path::new("/dev/full").exists() {
         let state = tempfile::tempdir().unwrap();
         let folder = state.path().join("journal");
         std::fs::create_dir(&folder).unwrap();

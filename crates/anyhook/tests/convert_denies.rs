@@ -2,6 +2,7 @@
 //! runs it, and a model of the agent that shares nothing with the tables says
 //! what comes of it.
 
+#![cfg(unix)] // its clients are shells
 #![cfg(test)]
 
 use std::collections::BTreeSet;

@@ -23,7 +23,7 @@ use anyhook_util::fs::{private_dir_builder, replace};
 use serde_json::{Value, json};
 
 use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, probe_safety};
-use crate::command::{self, BridgeInvocation, BridgeProgram, PROGRAM_NAME};
+use crate::command::{self, BridgeInvocation, BridgeProgram, PROGRAM_NAME, without_powershell};
 use crate::machine::Machine;
 use crate::scripts;
 use crate::target::Target;
@@ -208,7 +208,7 @@ fn windows_launch(machine: &Machine, shell: WindowsShell, line: &str) -> Command
         WindowsShell::GitBash if exec::has_posix_shell() => Some(direct("sh".to_owned(), &["-c"])),
         WindowsShell::PowerShell | WindowsShell::GitBash => powershell(),
     };
-    found.unwrap_or_else(|| CommandLine::Shell(line.to_owned()))
+    found.unwrap_or_else(|| CommandLine::Shell(without_powershell(line).to_owned()))
 }
 
 fn foreign_variables(slug: &str) -> Vec<String> {

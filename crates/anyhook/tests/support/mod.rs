@@ -86,4 +86,4 @@ pub(crate) fn assert_nothing_left(scratch: &Scratch) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub fn assert_nothing_left(_scratch: &Scratch) {}
+pub(crate) fn assert_nothing_left(_scratch: &Scratch) {}

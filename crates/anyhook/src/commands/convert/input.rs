@@ -154,7 +154,7 @@ impl ConvertInput {
             let mut scripts = Vec::new();
             for (path, text) in &self.files {
                 let path = path.as_deref().unwrap_or(Path::new(""));
-                scripts.push((file_name(path), path.to_string_lossy(), text.as_str()));
+                scripts.push((file_name(path), path_in_config(path), text.as_str()));
             }
             let scripts = scripts.iter();
             let document = adapter
@@ -164,7 +164,7 @@ impl ConvertInput {
                 let path = path.as_deref().unwrap_or(Path::new(""));
                 let is_script = text.starts_with("#!") || has_script_ending(&file_name(path));
                 if is_script && !adapter.is_event_script(&file_name(path)) {
-                    source.note_unconverted_file(&path.display().to_string());
+                    source.note_unconverted_file(&path_in_config(path));
                 }
             }
             return Ok(source);
@@ -175,7 +175,7 @@ impl ConvertInput {
             let Some(path) = path.as_deref().filter(|path| is_config(path)) else {
                 continue;
             };
-            let shown = path.display().to_string();
+            let shown = path_in_config(path);
             let document = self.parse(&shown, text, None)?;
             if from.is_none() && detect(Some(&shown), &document).is_none() {
                 unknown.push(shown);
@@ -360,6 +360,16 @@ fn has_script_ending(name: &str) -> bool {
 
 fn file_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// A path as configs name it: with `/`, which a shell on any system takes.
+fn path_in_config(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    if cfg!(windows) {
+        path.replace('\\', "/")
+    } else {
+        path.into_owned()
+    }
 }
 
 fn agent_name(source: &ConversionSource) -> &str {

@@ -1,0 +1,13 @@
+//! The program on Windows, as its users meet it: hooks that are batch files,
+//! every agent, and processes that do not end by themselves. `cargo xtask wine`
+//! runs this under Wine.
+#![cfg(windows)]
+#![cfg(test)]
+
+mod agents;
+mod config;
+mod daemon;
+mod hooks;
+mod install;
+mod processes;
+mod support;
