@@ -13,6 +13,7 @@ mod docs;
 mod opentelemetry;
 mod reference;
 mod run;
+mod sdk;
 mod suite;
 mod tidy;
 
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test            run all tests
-cargo xtask docs [--check]  generate docs/agents/*.md and docs/matrix.md from the tables
+cargo xtask docs [--check]  generate pages of docs/ and the models in sdk/ from the tables
 cargo xtask bench [NAME…]   measure speed, as ratios within one run;
                             store: --events N, --store ADDRESS
 cargo xtask dist [--check]  write archives and packages to dist/, and try to install them

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use anyhook_guard::{conditions, definitions, rule_keys};
 use anyhook_model::Format;
 use anyhook_model::fields::{self, Field, FieldShape};
+use anyhook_model::message_fields::{MessageKind, message_type};
 use anyhook_model::parse::{self, Vocabulary};
+use anyhook_model::registry::{EVENTS, Semantic};
 use anyhook_util::env::{Direction, VARIABLES};
 
 use crate::docs::{head, row};
@@ -85,6 +87,72 @@ pub(crate) fn manifest() -> String {
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
+}
+
+/// `docs/writing-hooks.md`
+pub(crate) fn writing_hooks() -> String {
+    let written = include_str!("../pages/writing-hooks.md");
+    let mut out = format!("{GENERATED}{written}");
+    for (title, name, note) in [
+        (
+            "The event on stdin",
+            "event",
+            "Missing values are absent, not null. Ignore members that you do not know: fields are only ever added.",
+        ),
+        ("`data`", "event_data", ""),
+        ("`data.tool_input`", "tool_input", ""),
+        ("`data.mcp`", "mcp", ""),
+        ("The response on stdout", "response", ""),
+    ] {
+        let Some(message) = message_type(name) else {
+            continue;
+        };
+        let _ = writeln!(out, "## {title}\n\n{}\n", message.about);
+        if !note.is_empty() {
+            let _ = writeln!(out, "{note}\n");
+        }
+        head(&mut out, &["field", "type", "what"]);
+        for field in message.fields {
+            let required = if field.required { ", always there" } else { "" };
+            let cells = [
+                format!("`{}`", field.name),
+                message_kind(field.kind) + required,
+                field.about.to_owned(),
+            ];
+            row(&mut out, &cells);
+        }
+        out.push('\n');
+    }
+    out.push_str("## Events\n\nWhat `data` has depends on the event; `anyhook agents NAME` lists the events of an agent.\n\n");
+    head(&mut out, &["event", "when", "a deny"]);
+    for event in EVENTS {
+        let deny = match event.blocking {
+            Semantic::Prevent => "prevents it",
+            Semantic::Retry => "makes the agent go on",
+            Semantic::Observe => "has no effect",
+        };
+        let cells = [
+            format!("`{}`", event.name),
+            event.description.to_owned(),
+            deny.to_owned(),
+        ];
+        row(&mut out, &cells);
+    }
+    out
+}
+
+fn message_kind(kind: MessageKind) -> String {
+    match kind {
+        MessageKind::Text => "text".to_owned(),
+        MessageKind::Flag => "true or false".to_owned(),
+        MessageKind::Number | MessageKind::Integer => "number".to_owned(),
+        MessageKind::Texts => "list of texts".to_owned(),
+        MessageKind::Words(words) => format!("`{}`", words.join("`, `")),
+        MessageKind::Object => "object".to_owned(),
+        MessageKind::Any => "any".to_owned(),
+        MessageKind::Type(name) => format!("`{name}`"),
+        MessageKind::List(name) => format!("list of `{name}`"),
+    }
 }
 
 /// The manifests that `anyhook init --preset` writes.

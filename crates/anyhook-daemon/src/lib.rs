@@ -33,6 +33,9 @@ mod stream;
 mod token;
 mod wrapped;
 
+/// The HTTP API, as the daemon serves it at `/openapi.json`.
+pub const OPENAPI_JSON: &str = include_str!("../assets/openapi.json");
+
 pub use archiving::{ArchiveConfig, Archiver};
 pub use client::page_link;
 pub use config::{DEFAULT_PORT, DaemonConfig, DaemonLimits, JournalSource};

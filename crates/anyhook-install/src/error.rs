@@ -8,6 +8,8 @@ use anyhook_edit::FileError;
 pub enum InstallError {
     #[error("could not add hooks to `{}`: {why}", path.display())]
     CannotExtend { path: PathBuf, why: String },
+    #[error("`{}` already exists; choose another name", .0.display())]
+    HookExists(PathBuf),
     #[error("{agent} has no event `{event}`{hint}")]
     UnknownEvent {
         agent: String,

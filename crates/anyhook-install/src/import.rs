@@ -224,7 +224,10 @@ pub(crate) fn yaml(machine: &Machine, import: &[ImportedHook], indent: usize) ->
             .map(|source| machine.display_path(&source.path));
         let mut files: Vec<String> = files.collect();
         files.dedup();
-        let _ = writeln!(text, "\n{pad}# From {}.", files.join(", "));
+        text.push('\n');
+        if !files.is_empty() {
+            let _ = writeln!(text, "{pad}# From {}.", files.join(", "));
+        }
         let value = serde_json::to_value(&one.hook).unwrap_or_default();
         let _ = write!(text, "{pad}- {}", yaml_block(&value, indent + 2));
     }

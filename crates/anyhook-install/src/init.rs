@@ -15,7 +15,7 @@ const GUARD_SCRIPT: &str = include_str!("init/guard.sh");
 const MANIFEST_TEMPLATE: &str = include_str!("init/hooks.yaml");
 
 /// A manifest without hooks, to which imported ones are added.
-const MANIFEST_HEAD: &str = "# Hooks for every coding agent. `anyhook install` installs them,\n\
+pub(crate) const MANIFEST_HEAD: &str = "# Hooks for every coding agent. `anyhook install` installs them,\n\
     # `anyhook test` shows the answer that each agent would get.\nspec: hooks/1.0\nhooks:\n";
 
 /// A manifest of built-in guards.

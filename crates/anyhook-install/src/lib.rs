@@ -23,6 +23,7 @@ mod last_events;
 mod machine;
 pub mod native_hooks;
 mod needs;
+pub mod new_hook;
 pub mod notes;
 mod program;
 mod scripts;

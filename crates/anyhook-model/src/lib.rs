@@ -18,6 +18,8 @@ pub mod lenient_json;
 pub mod matcher;
 pub mod matching;
 pub mod merge;
+pub mod message_fields;
+pub mod message_schema;
 pub mod parse;
 pub mod policy;
 pub mod record;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::fields::{self, Field, FieldShape, OSX_ALIASES};
 use crate::registry::{CAPABILITIES, EVENTS, TOOLS};
 
-const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+pub(crate) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Schema of `hooks.json` and `hooks.yaml`.
 pub fn manifest() -> Value {

@@ -3,15 +3,20 @@
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use anyhook_util::env;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::CompleteEnv;
+use serde_json::json;
 
+use crate::commands::completions::COMPLETION_VARIABLE;
 use crate::commands::registries::RegistryArgs;
 use crate::commands::{
     agents, allow_once, approve, caller, check, codex, completions, convert, demo, doctor, emit,
-    explain, export, guard, init, install, list, log, man, openhook, registries, replay, run,
+    explain, export, guard, init, install, list, log, man, new, openhook, registries, replay, run,
     schema, serve, ship, stats, status, tail, test, trust, uninstall, validate,
 };
-use crate::render::Terminal;
+use crate::completion_values;
+use crate::render::{ColorChoice, Terminal};
 
 /// Write an agent hook once. Run it under every coding agent. See what they did.
 #[derive(Parser)]
@@ -24,6 +29,15 @@ use crate::render::Terminal;
                   3 a guard asks (check)"
 )]
 pub(crate) struct Cli {
+    /// When to use colour
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN"
+    )]
+    color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -36,6 +50,7 @@ enum Command {
     Status(status::StatusArgs),
     Doctor(doctor::DoctorArgs),
     Init(init::InitArgs),
+    New(new::NewArgs),
     List(list::ListArgs),
     Validate(validate::ValidateArgs),
     Convert(convert::ConvertArgs),
@@ -91,6 +106,26 @@ impl Command {
     }
 }
 
+/// The exit codes and what they mean, for the manual pages.
+pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "Success."),
+    (1, "The command found problems, or it failed."),
+    (2, "The arguments are wrong."),
+    (3, "check: a guard asks the user."),
+];
+
+/// An error in the arguments that only the command itself can find.
+#[derive(Debug)]
+pub(crate) struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
 /// How a command ended; the number is the process's exit code.
 ///
 /// `run`, `guard` and `codex` are exceptions: agents and clients define what their
@@ -122,16 +157,41 @@ pub(crate) fn run_hooks(arguments: impl Iterator<Item = OsString>) -> u8 {
     u8::try_from(anyhook_run::entry::main(arguments)).unwrap_or(CommandStatus::Failure as u8)
 }
 
+/// Answers a completion script, which asks by an environment variable.
+fn complete_if_asked() {
+    if env::by_name_os(COMPLETION_VARIABLE).is_none() {
+        return;
+    }
+    let _ = anyhook_run::agent::own::load_own_agents();
+    let command = || completion_values::with_values(Cli::command());
+    CompleteEnv::with_factory(command).complete();
+}
+
+/// Prints an error as JSON for a caller that has asked for JSON and has got nothing.
+fn print_json_error(terminal: &Terminal, message: &str) {
+    let asks_json = std::env::args_os().any(|argument| argument == "--json");
+    if asks_json && !terminal.has_printed() {
+        let _ = terminal.json(&json!({ "error": message }));
+    }
+}
+
 pub(crate) fn main() -> u8 {
+    complete_if_asked();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() {
+                let message = error.to_string();
+                let message = message.lines().next().unwrap_or_default();
+                let message = message.strip_prefix("error: ").unwrap_or(message);
+                print_json_error(&Terminal::from_env(ColorChoice::Never), message);
+            }
             // `--help` and `--version` are errors to clap too: it picks the stream and the code.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(CommandStatus::Usage as u8);
         }
     };
-    let terminal = Terminal::from_env();
+    let terminal = Terminal::from_env(cli.color);
     if let Err(error) = cli.command.check_caller() {
         terminal.error(&format!("{error:#}"));
         return CommandStatus::Failure as u8;
@@ -156,6 +216,7 @@ pub(crate) fn main() -> u8 {
         Command::Status(args) => status::run(&args, &terminal),
         Command::Doctor(args) => doctor::run(&args, &terminal),
         Command::Init(args) => init::run(&args, &terminal),
+        Command::New(args) => new::run(&args, &terminal),
         Command::List(args) => list::run(&args, &terminal),
         Command::Validate(args) => validate::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
@@ -181,12 +242,18 @@ pub(crate) fn main() -> u8 {
         Command::Tools(args) => registries::tools(&args, &terminal),
         Command::Capabilities(args) => registries::capabilities(&args, &terminal),
         Command::Schema(args) => schema::run(&args, &terminal),
-        Command::Completions(args) => Ok(completions::run(&args, &terminal)),
+        Command::Completions(args) => completions::run(&args, &terminal),
         Command::Man(args) => man::run(&args, &terminal),
     };
     let status = result.unwrap_or_else(|error| {
-        terminal.error(&format!("{error:#}"));
-        CommandStatus::Failure
+        let message = format!("{error:#}");
+        print_json_error(&terminal, &message);
+        terminal.error(&message);
+        if error.is::<UsageError>() {
+            CommandStatus::Usage
+        } else {
+            CommandStatus::Failure
+        }
     });
     status as u8
 }

@@ -19,6 +19,7 @@ pub(crate) mod install;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod man;
+pub(crate) mod new;
 pub(crate) mod openhook;
 pub(crate) mod registries;
 pub(crate) mod replay;

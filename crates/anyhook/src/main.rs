@@ -7,6 +7,7 @@
 
 mod cli;
 mod commands;
+mod completion_values;
 mod render;
 mod simulation;
 mod table;

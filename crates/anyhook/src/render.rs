@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::io::{self, BufRead as _, BufWriter, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhook_util::env;
 use serde::Serialize;
@@ -23,6 +24,15 @@ pub(crate) mod colour {
     pub(crate) const BOLD_YELLOW: &str = "1;33";
 }
 
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    Auto,
+    Always,
+    Never,
+}
+
 /// Columns where the terminal does not report its width.
 const DEFAULT_WIDTH: usize = 100;
 
@@ -35,28 +45,49 @@ pub(crate) struct Terminal {
     stderr: io::Stderr,
     pub is_stdout_coloured: bool,
     pub is_stderr_coloured: bool,
+    has_printed: AtomicBool,
 }
 
 impl Terminal {
-    /// Colours only a terminal, and nothing with `NO_COLOR` or `TERM=dumb`.
-    pub(crate) fn from_env() -> Self {
-        let wanted =
-            env::NO_COLOR.os().is_none_or(|value| value.is_empty()) && !env::TERM.is("dumb");
+    /// With [`ColorChoice::Auto`], colours only a terminal, and nothing with `NO_COLOR`
+    /// or `TERM=dumb`.
+    pub(crate) fn from_env(color: ColorChoice) -> Self {
+        let is_coloured = |is_terminal: bool| match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => {
+                is_terminal
+                    && env::NO_COLOR.os().is_none_or(|value| value.is_empty())
+                    && !env::TERM.is("dumb")
+            }
+        };
         Self {
             stdout: io::stdout(),
             stderr: io::stderr(),
-            is_stdout_coloured: wanted && io::stdout().is_terminal(),
-            is_stderr_coloured: wanted && io::stderr().is_terminal(),
+            is_stdout_coloured: is_coloured(io::stdout().is_terminal()),
+            is_stderr_coloured: is_coloured(io::stderr().is_terminal()),
+            has_printed: AtomicBool::new(false),
         }
     }
 
-    /// Columns of stdout.
+    /// Whether something was printed to stdout.
+    pub(crate) fn has_printed(&self) -> bool {
+        self.has_printed.load(Ordering::Relaxed)
+    }
+
+    /// Columns of stdout; without a limit on a pipe, where nothing may be cut.
     pub(crate) fn width(&self) -> usize {
         let stated = env::COLUMNS.text();
         stated
             .and_then(|columns| columns.parse().ok())
             .or_else(|| window_width(&self.stdout))
-            .unwrap_or(DEFAULT_WIDTH)
+            .unwrap_or_else(|| {
+                if self.stdout.is_terminal() {
+                    DEFAULT_WIDTH
+                } else {
+                    usize::MAX
+                }
+            })
     }
 
     /// Prints text to stdout unchanged.
@@ -65,6 +96,7 @@ impl Terminal {
     }
 
     pub(crate) fn bytes(&self, bytes: &[u8]) {
+        self.has_printed.store(true, Ordering::Relaxed);
         write_ignoring_errors(self.stdout.lock(), bytes);
     }
 
@@ -74,6 +106,7 @@ impl Terminal {
 
     /// Prints a line; `false` when the reader of stdout is gone.
     pub(crate) fn try_line(&self, text: &str) -> bool {
+        self.has_printed.store(true, Ordering::Relaxed);
         let mut out = self.stdout.lock();
         let line = format!("{text}\n");
         out.write_all(line.as_bytes())
@@ -83,6 +116,7 @@ impl Terminal {
 
     /// Stdout for long output, written in large pieces.
     pub(crate) fn buffered(&self) -> impl Write + use<> {
+        self.has_printed.store(true, Ordering::Relaxed);
         BufWriter::with_capacity(BUFFER_BYTES, self.stdout.lock())
     }
 

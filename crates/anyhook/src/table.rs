@@ -1,12 +1,15 @@
-//! Tables for the terminal, fitted to its width (the widest columns wrap) or
-//! printed in full.
+//! Tables, fitted to the width of the terminal (the widest columns wrap); on a pipe one
+//! line per row, which scripts split into columns.
 
 use crate::render::{Terminal, colour, visible};
 
 const GAP_WIDTH: usize = 2;
 
-/// No column is made narrower than this to fit the terminal.
+/// No column is made narrower than this to fit the terminal, unless nothing else helps.
 const MIN_COLUMN_WIDTH: usize = 12;
+
+/// No column is ever made narrower than this.
+const SMALLEST_COLUMN_WIDTH: usize = 6;
 
 /// One cell of a table.
 pub(crate) struct Cell {
@@ -38,14 +41,13 @@ pub(crate) fn print<const N: usize>(
     print_fitted(terminal, GAP_WIDTH, terminal.width(), titles, rows);
 }
 
-/// Prints a table with one line per row whatever the terminal's width: scripts
-/// split these lines into columns.
-pub(crate) fn print_unwrapped<const N: usize>(
+/// Prints a table that begins at the margin.
+pub(crate) fn print_at_margin<const N: usize>(
     terminal: &Terminal,
     titles: [&str; N],
     rows: impl IntoIterator<Item = [Cell; N]>,
 ) {
-    print_fitted(terminal, 0, usize::MAX, titles, rows);
+    print_fitted(terminal, 0, terminal.width(), titles, rows);
 }
 
 fn print_fitted<const N: usize>(
@@ -90,11 +92,19 @@ fn length(text: &str) -> usize {
 /// Narrows the widest column until all fit.
 fn fit(widths: &mut [usize], room: usize) {
     let room = room.saturating_add(GAP_WIDTH);
-    loop {
-        let total: usize = widths.iter().map(|width| width + GAP_WIDTH).sum();
-        match widths.iter_mut().max() {
-            Some(widest) if total > room && *widest > MIN_COLUMN_WIDTH => *widest -= 1,
-            _ => return,
+    // The first column has the names of the rows; it stays whole if it can.
+    let steps = [
+        (MIN_COLUMN_WIDTH, 1),
+        (SMALLEST_COLUMN_WIDTH, 1),
+        (SMALLEST_COLUMN_WIDTH, 0),
+    ];
+    for (smallest, kept) in steps {
+        loop {
+            let total: usize = widths.iter().map(|width| width + GAP_WIDTH).sum();
+            match widths.iter_mut().skip(kept).max() {
+                Some(widest) if total > room && *widest > smallest => *widest -= 1,
+                _ => break,
+            }
         }
     }
 }
@@ -152,6 +162,6 @@ mod tests {
         assert_eq!(widths[0], 10);
         let mut narrow = [10, 13];
         fit(&mut narrow, 5);
-        assert_eq!(narrow, [10, 12]);
+        assert_eq!(narrow, [6, 6]);
     }
 }

@@ -90,16 +90,6 @@ fn schemas_are_those_that_are_checked_in() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(
-            stdout(&["completions", shell]).contains("validate"),
-            "{shell}"
-        );
-    }
-}
-
-#[test]
 fn wrong_usage_is_2_and_version_has_a_number() {
     for arguments in [
         &["nothing"][..],

@@ -504,7 +504,7 @@ fn slips_on_the_command_line() {
         ),
     ] {
         let output = anyhook(&scratch, &arguments);
-        check(&arguments.join(" "), &output, 1, &[text]);
+        check(&arguments.join(" "), &output, 2, &[text]);
         assert!(!output.stderr.contains("contract"));
     }
 }

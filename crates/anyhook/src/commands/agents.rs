@@ -8,11 +8,11 @@ use anyhook_install::Machine;
 use anyhook_model::registry::{CAPABILITIES, EVENTS, TOOLS};
 use anyhook_model::suggest;
 use anyhook_run::agent::own::read_table;
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::install;
-use crate::cli::CommandStatus;
+use crate::cli::{CommandStatus, UsageError};
 use crate::render::Terminal;
 use crate::table;
 
@@ -51,6 +51,7 @@ enum AgentsCommand {
 pub(crate) fn find(name: &str) -> anyhow::Result<&'static Adapter> {
     anyhook_agents::get(name).ok_or_else(|| {
         let slugs: Vec<&str> = clients().map(|adapter| &*adapter.spec.id).collect();
+        let usage = |message: String| anyhow::Error::new(UsageError(message));
         let starts_alike = || {
             let mut longer = slugs.iter().filter(|slug| slug.starts_with(name));
             longer
@@ -59,11 +60,11 @@ pub(crate) fn find(name: &str) -> anyhow::Result<&'static Adapter> {
                 .copied()
         };
         match suggest::nearest(name, anyhook_agents::names()).or_else(starts_alike) {
-            Some(near) => anyhow!("unknown agent `{name}`; did you mean `{near}`?"),
-            None => anyhow!(
+            Some(near) => usage(format!("unknown agent `{name}`; did you mean `{near}`?")),
+            None => usage(format!(
                 "unknown agent `{name}`; the agents are {}",
                 slugs.join(", ")
-            ),
+            )),
         }
     })
 }
@@ -133,7 +134,7 @@ pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<Comm
             if rewrites { "yes" } else { "" }.into(),
         ]
     });
-    table::print_unwrapped(terminal, titles, rows);
+    table::print_at_margin(terminal, titles, rows);
     Ok(CommandStatus::Success)
 }
 
@@ -221,7 +222,7 @@ fn print_agent(adapter: &Adapter, terminal: &Terminal) {
             if file.write { "written" } else { "" }.into(),
         ]
     });
-    table::print_unwrapped(terminal, ["scope", "file", ""], files);
+    table::print_at_margin(terminal, ["scope", "file", ""], files);
     let events = EVENTS.iter().map(|event| {
         let native: Vec<String> = adapter
             .events_of(event.name)
@@ -236,7 +237,7 @@ fn print_agent(adapter: &Adapter, terminal: &Terminal) {
         ]
     });
     terminal.line("");
-    table::print_unwrapped(terminal, ["event", "native"], events);
+    table::print_at_margin(terminal, ["event", "native"], events);
     let tools = TOOLS.iter().map(|tool| {
         let native = spec.absent.tools.get(tool.name).map_or_else(
             || adapter.native_names(tool.name).join(", "),
@@ -245,7 +246,7 @@ fn print_agent(adapter: &Adapter, terminal: &Terminal) {
         [tool.name.into(), native.into()]
     });
     terminal.line("");
-    table::print_unwrapped(terminal, ["tool", "native"], tools);
+    table::print_at_margin(terminal, ["tool", "native"], tools);
     let capabilities = CAPABILITIES.iter().map(|capability| {
         let support = match adapter.capability(capability.name) {
             Support::Yes => "yes".into(),
@@ -255,7 +256,7 @@ fn print_agent(adapter: &Adapter, terminal: &Terminal) {
         [capability.name.into(), support]
     });
     terminal.line("");
-    table::print_unwrapped(terminal, ["capability", ""], capabilities);
+    table::print_at_margin(terminal, ["capability", ""], capabilities);
     for hazard in &spec.hazards {
         terminal.line(&format!(
             "\n! {} {}.\n  {}",

@@ -23,7 +23,7 @@ use anyhook_util::env;
 use anyhook_util::sync::lock;
 use anyhow::{Context, anyhow, bail};
 
-use crate::render::Terminal;
+use crate::render::{ColorChoice, Terminal};
 
 /// From a signal until the hooks that still run are cancelled.
 const HOOK_GRACE_PERIOD: Duration = Duration::from_secs(1);
@@ -203,7 +203,7 @@ impl EngineDecider {
             engine: Engine::from_env(),
             cancel,
             cancel_guard: Mutex::new(Some(guard)),
-            terminal: Terminal::from_env(),
+            terminal: Terminal::from_env(ColorChoice::Auto),
             printed_warnings: Mutex::default(),
         })
     }

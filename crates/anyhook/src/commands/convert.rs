@@ -440,7 +440,7 @@ fn compare_all(
             "notes",
             "weakened or lost (hook:field)",
         ];
-        table::print_unwrapped(terminal, titles, rows);
+        table::print_at_margin(terminal, titles, rows);
     }
     Ok(CommandStatus::success_if(!(args.strict && has_losses)))
 }

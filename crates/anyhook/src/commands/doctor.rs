@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{agents, install};
 use crate::cli::CommandStatus;
-use crate::render::{Terminal, counted};
+use crate::render::{Terminal, colour, counted};
 
 /// Diagnose hooks that don't run; `--fix` repairs what is safe
 ///
@@ -74,7 +74,7 @@ fn print_report(report: &DoctorReport, fixed: &[String], world: &Machine, termin
         terminal.line(&format!("fixed: {fix}"));
     }
     for finding in &report.findings {
-        terminal.line(&finding_block(finding, world));
+        terminal.line(&finding_block(finding, world, terminal));
     }
     let findings = || report.findings.iter();
     let count = |severity: Severity, noun| {
@@ -96,9 +96,15 @@ fn print_report(report: &DoctorReport, fixed: &[String], world: &Machine, termin
 }
 
 /// What is wrong, why, and what to do.
-fn finding_block(finding: &DoctorFinding, world: &Machine) -> String {
+fn finding_block(finding: &DoctorFinding, world: &Machine, terminal: &Terminal) -> String {
     let id = format!("[{}]", finding.id);
-    let mut head = vec![finding.severity.as_str().to_owned(), id];
+    let colour = match finding.severity {
+        Severity::Error => colour::BOLD_RED,
+        Severity::Warning => colour::YELLOW,
+        Severity::Info => colour::CYAN,
+    };
+    let severity = terminal.paint(colour, finding.severity.as_str());
+    let mut head = vec![severity, terminal.bold(&id)];
     head.extend(finding.agent.clone());
     head.extend(finding.file.iter().map(|path| world.display_path(path)));
     format!(

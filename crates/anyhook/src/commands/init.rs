@@ -282,7 +282,7 @@ fn print_agents(agents: &[AgentHere], terminal: &Terminal) {
         let version = agent.version.as_deref().unwrap_or("-");
         [agent.name.into(), version.into(), (&agent.here).into()]
     });
-    table::print_unwrapped(terminal, ["agent", "version", "found at"], rows);
+    table::print_at_margin(terminal, ["agent", "version", "found at"], rows);
 }
 
 fn print_existing(

@@ -35,7 +35,7 @@ pub(crate) fn events(args: &RegistryArgs, terminal: &Terminal) -> anyhow::Result
             event.description.into(),
         ]
     });
-    table::print_unwrapped(terminal, titles, rows);
+    table::print_at_margin(terminal, titles, rows);
     Ok(CommandStatus::Success)
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn tools(args: &RegistryArgs, terminal: &Terminal) -> anyhow::Result<
             tool.description.into(),
         ]
     });
-    table::print_unwrapped(terminal, titles, rows);
+    table::print_at_margin(terminal, titles, rows);
     Ok(CommandStatus::Success)
 }
 
@@ -71,6 +71,6 @@ pub(crate) fn capabilities(
             capability.inference.into(),
         ]
     });
-    table::print_unwrapped(terminal, titles, rows);
+    table::print_at_margin(terminal, titles, rows);
     Ok(CommandStatus::Success)
 }

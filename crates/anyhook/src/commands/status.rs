@@ -54,7 +54,7 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
         "version",
         "last event",
     ];
-    table::print_unwrapped(terminal, titles, statuses.iter().flat_map(rows));
+    table::print_at_margin(terminal, titles, statuses.iter().flat_map(rows));
     for status in &statuses {
         let mut scopes = status.scopes.iter();
         if scopes.any(|scope| scope.installed && !scope.read_here) {
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
                 (&bridge.since).into(),
             ]
         });
-        table::print_unwrapped(terminal, ["app server", "is", "pid", "since"], rows);
+        table::print_at_margin(terminal, ["app server", "is", "pid", "since"], rows);
     }
     Ok(CommandStatus::Success)
 }

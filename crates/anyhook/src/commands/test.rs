@@ -22,7 +22,7 @@ use anyhow::{Context, anyhow, bail};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::cli::CommandStatus;
+use crate::cli::{CommandStatus, UsageError};
 use crate::commands::{agents, explain, install};
 use crate::render::{Terminal, colour, visible};
 use crate::simulation::SimulatedCall;
@@ -275,7 +275,7 @@ fn event_from_args(
             Some(near) => format!("did you mean `{near}`?"),
             None => "`anyhook events` lists all events".to_owned(),
         };
-        bail!("unknown event `{name}`; {hint}");
+        bail!(UsageError(format!("unknown event `{name}`; {hint}")));
     }
     check_tool(&args.tool, adapters)?;
     let mut event = HookEvent {
@@ -325,7 +325,9 @@ fn check_tool(tool: &str, adapters: &[&'static Adapter]) -> anyhow::Result<()> {
         return Ok(());
     }
     match suggest::nearest(tool, registry::TOOLS.iter().map(|tool| tool.name)) {
-        Some(near) => bail!("unknown tool `{tool}`; did you mean `{near}`?"),
+        Some(near) => bail!(UsageError(format!(
+            "unknown tool `{tool}`; did you mean `{near}`?"
+        ))),
         None => Ok(()),
     }
 }

@@ -11,6 +11,9 @@ use crate::render::{Terminal, colour, visible};
 /// Last characters of an id that a line shows; enough to find the event again.
 const ID_SUFFIX_CHARS: usize = 8;
 
+/// With less room for the subject of an event, it goes to a line of its own.
+const MIN_TEXT_CHARS: usize = 30;
+
 pub(crate) const NO_EVENTS: &str = "No recorded event matches.";
 
 /// Time, agent, decision, duration, event, subject and id of one event.
@@ -42,8 +45,14 @@ pub(crate) fn event_line(event: &EventSummary, terminal: &Terminal) -> String {
     if let Some(reason) = &event.reason {
         text = format!("{text} ({})", visible(reason));
     }
-    let text = truncate(&text, room.max(16));
     let id = event.id.get(id..).unwrap_or(&event.id);
+    if room < MIN_TEXT_CHARS {
+        // A narrow terminal gets two lines.
+        let text = truncate(&text, terminal.width().saturating_sub(4));
+        let id = terminal.paint(colour::DIM, &visible(id));
+        return format!("{head}  {id}\n    {text}");
+    }
+    let text = truncate(&text, room);
     format!(
         "{head}  {text}  {}",
         terminal.paint(colour::DIM, &visible(id))
