@@ -61,6 +61,19 @@ pub fn policy(
     finish(policy, checker)
 }
 
+/// What can be read of a policy that has errors: an unknown restriction is a `deny`,
+/// so that a mistake never lets more hooks run than the policy was meant to.
+pub fn readable_policy(
+    text: &str,
+    format: Format,
+    scope: Scope,
+    vocabulary: &Vocabulary<'_>,
+) -> Option<Policy> {
+    let (tree, findings) = document::parse(text, format);
+    let mut checker = Checker::new(vocabulary, findings);
+    checker.policy(&tree?, scope, &Path::ROOT)
+}
+
 fn finish<T>(value: Option<T>, checker: Checker<'_>) -> (Option<T>, Vec<Diagnostic>) {
     let mut findings = checker.findings;
     findings.sort_by_key(|finding| (finding.span.start, finding.span.end));

@@ -1,5 +1,7 @@
 //! Checks of a policy.
 
+use serde_json::Value as Json;
+
 use super::checker::{Checker, suggestion};
 use super::path::Path;
 use crate::diagnostic::Diagnostic;
@@ -26,15 +28,14 @@ impl Checker<'_> {
             path,
             |checker, member, field, at| {
                 let value = &member.value;
-                let names = ("unknown-restriction", "restriction");
                 match field.name {
                     "event_restrictions" => {
                         checker.event_keys(value, at);
-                        Some(checker.word_map(value, &Restriction::WORDS, names, at))
+                        Some(checker.restrictions(value, at))
                     }
                     "capability_restrictions" => {
                         checker.capability_keys(value, at);
-                        Some(checker.word_map(value, &Restriction::WORDS, names, at))
+                        Some(checker.restrictions(value, at))
                     }
                     name => {
                         let managed_only = [
@@ -56,6 +57,19 @@ impl Checker<'_> {
             },
         );
         self.build(policy, node.span, path)
+    }
+
+    /// An unknown restriction is reported, and counts as the strictest one.
+    fn restrictions(&mut self, node: &Node, path: &Path<'_>) -> Json {
+        let names = ("unknown-restriction", "restriction");
+        let mut map = self.word_map(node, &Restriction::WORDS, names, path);
+        if let Some(map) = map.as_object_mut() {
+            for member in node.as_object().unwrap_or_default() {
+                let strictest = || Restriction::Deny.as_str().into();
+                map.entry(&member.key).or_insert_with(strictest);
+            }
+        }
+        map
     }
 
     fn event_keys(&mut self, node: &Node, path: &Path<'_>) {

@@ -86,10 +86,12 @@ impl Rulebook {
         let mut rules = Self::default();
         for source in sources {
             let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Jsonc);
-            let (policy, findings) =
-                parse::policy(&source.text, format, source.scope, &Vocabulary::default());
+            let vocabulary = Vocabulary::default();
+            let (mut policy, findings) =
+                parse::policy(&source.text, format, source.scope, &vocabulary);
             if policy.is_none() {
                 problems.push(manifest::parse_problem(source, &findings));
+                policy = parse::readable_policy(&source.text, format, source.scope, &vocabulary);
             }
             match source.scope {
                 Scope::Managed => rules.base.managed = policy,
@@ -104,6 +106,7 @@ impl Rulebook {
             let policy = rules.base.managed.get_or_insert_default();
             policy.fail_closed = true;
             policy.allow_env_override = false;
+            policy.allow_agent_changes = false;
             policy.allow_once = Some(false);
         }
         rules

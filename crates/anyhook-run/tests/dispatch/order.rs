@@ -356,6 +356,17 @@ fn policies_refuse_and_say_by_which_rule() {
             json!({"capability_restrictions": {"input_rewrite": "deny"}}),
             "managed policy: capability_restrictions.input_rewrite",
         ),
+        // A mistake does not let the hook run.
+        (
+            "managed",
+            json!({"capability_restrictions": {"structured_output": "forbid"}}),
+            "managed policy: capability_restrictions.structured_output",
+        ),
+        (
+            "managed",
+            json!({"allow_managed_only": true, "event_restrictions": {"agent_stop": "never"}}),
+            "managed policy: allow_managed_only",
+        ),
     ];
     for (folder, policy, rule) in cases {
         let scratch = DispatchScratch::with_hook("./rewrites.sh", "blocking: true");
