@@ -237,9 +237,13 @@ impl Draft<'_> {
         self.decision = Some(Decision::Deny);
     }
 
-    /// A hook that ends the run also blocks what is about to happen.
+    /// A hook that ends the run also blocks what is about to happen. Where the run
+    /// cannot be ended, the model gets the reason in place of the tool's result.
     fn resolve_stop(&mut self) {
-        let denies = self.prevents() && self.decision != Some(Decision::Deny);
+        let is_feedback = self.spec.map(|spec| spec.blocking) == Some(Blocking::Feedback);
+        let stands_in =
+            is_feedback && self.profile.stop.is_empty() && !self.profile.deny.is_empty();
+        let denies = (self.prevents() || stands_in) && self.decision != Some(Decision::Deny);
         if self.profile.stop.is_empty() {
             let done = if denies { "; denied instead" } else { "" };
             let (agent, event) = (&self.adapter.spec.name, self.native_event);
