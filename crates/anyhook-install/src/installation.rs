@@ -277,6 +277,7 @@ impl Installation {
     }
 
     fn add_entries(&self, editor: &mut TextEditor) -> Result<(), EditError> {
+        self.check_groups(editor)?;
         for PlannedEntry { array, element, .. } in &self.entries {
             editor.append_unless(array, element, &|existing| existing == element)?;
         }
@@ -284,6 +285,30 @@ impl Installation {
             let key = [Key::from(key.as_str())];
             if !self.entries.is_empty() && editor.get(&key)?.is_none() {
                 editor.set(&key, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a file with a group whose `hooks` is not a list: a client that reads
+    /// strictly ignores the whole file, with the bridge in it.
+    fn check_groups(&self, editor: &mut TextEditor) -> Result<(), EditError> {
+        let root = hook_entries::root_path(self.target.config());
+        if self.target.shape() != ConfigShape::Grouped {
+            return Ok(());
+        }
+        let Some(Value::Object(events)) = editor.get(&root)? else {
+            return Ok(());
+        };
+        for (event, groups) in &events {
+            for (index, group) in groups.as_array().into_iter().flatten().enumerate() {
+                let hooks = group.get("hooks");
+                if hooks.is_some_and(|hooks| !hooks.is_array()) {
+                    let mut first = root.clone();
+                    first.extend([Key::from(event.as_str()), Key::from(index)]);
+                    first.extend([Key::from("hooks"), Key::from(0)]);
+                    editor.get(&first)?;
+                }
             }
         }
         Ok(())

@@ -127,6 +127,28 @@ fn a_file_that_does_not_parse_is_left_alone() {
     );
 }
 
+/// A client that reads strictly ignores such a file, with the bridge in it.
+#[test]
+fn a_group_without_a_list_of_hooks_is_refused() {
+    let scratch = project();
+    let text = "{\n  \"hooks\": {\n    \"PreToolUse\": [\n      { \"hooks\": {} }\n    ]\n  }\n}\n";
+    for (agent, path) in [
+        ("codex", ".codex/hooks.json"),
+        ("claude-code", ".claude/settings.json"),
+    ] {
+        scratch.file(path, text).unwrap();
+        let ran = anyhook(
+            &scratch,
+            &["install", "--agent", agent, "--scope", "project"],
+        );
+        assert_eq!(ran.exit, Some(1), "{}", ran.stdout);
+        let expected =
+            "line 4, column 18: `hooks.PreToolUse[0].hooks` must be a list, not an object";
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+        assert_eq!(read(&scratch, path), text);
+    }
+}
+
 #[test]
 fn links_and_modes_stay() {
     let scratch = project();
