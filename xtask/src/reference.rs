@@ -272,6 +272,6 @@ fn shape(shape: FieldShape) -> String {
         FieldShape::Matcher => "matcher".to_owned(),
         FieldShape::Handler => "handler".to_owned(),
         FieldShape::Platform => "platform".to_owned(),
-        FieldShape::Mcp => "object".to_owned(),
+        FieldShape::Object | FieldShape::Mcp => "object".to_owned(),
     }
 }

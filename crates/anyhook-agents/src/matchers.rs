@@ -81,6 +81,12 @@ impl MatcherSpec {
     fn is_listable(&self, letter: char) -> bool {
         letter.is_ascii_alphanumeric() || letter == '_' || self.list_chars.contains(letter)
     }
+
+    /// Whether a text is read as a list of names.
+    fn is_name_list(&self, text: &str) -> bool {
+        text.chars()
+            .all(|letter| letter == '|' || self.is_listable(letter))
+    }
 }
 
 impl Adapter {
@@ -110,7 +116,7 @@ impl Adapter {
             }
         }
         let MatcherDraft { atoms, mut notes } = draft;
-        let is_mixed = self.spec.mcp.apart
+        let is_mixed = self.spec.mcp.matcher_prefix.is_some()
             && atoms.len() > 1
             && (alternatives
                 .iter()
@@ -287,6 +293,12 @@ impl Adapter {
                 Atom::Pattern(text) if spec.syntax.is_anchored() => {
                     push_new(&mut parts, anchored_form(text));
                 }
+                // A list of names tests whole names.
+                Atom::Pattern(text)
+                    if spec.syntax == MatcherSyntax::List && spec.is_name_list(text) =>
+                {
+                    push_new(&mut patterns, anchored_form(text));
+                }
                 Atom::Pattern(text) => push_new(&mut patterns, text.clone()),
             }
         }
@@ -328,9 +340,11 @@ impl Adapter {
                 None => any_of(self.read_glob(text)),
             };
         }
-        let mut letters = text.chars();
-        let is_list = spec.syntax == MatcherSyntax::List
-            && letters.all(|letter| letter == '|' || spec.is_listable(letter));
+        let prefix = self.spec.mcp.matcher_prefix.as_deref();
+        if let Some(pattern) = prefix.and_then(|prefix| text.strip_prefix(prefix)) {
+            return Some(self.read_mcp_matcher(text, pattern));
+        }
+        let is_list = spec.syntax == MatcherSyntax::List && spec.is_name_list(text);
         let mut items: Vec<Matcher> = Vec::new();
         if is_list {
             let separators: &[char] = if spec.list_chars.contains(',') {
@@ -346,6 +360,17 @@ impl Adapter {
             extend_new(&mut items, self.read_alternatives(text, is_anchored)?);
         }
         any_of(items)
+    }
+
+    /// A matcher that only MCP tools are tested against: the whole text, and the
+    /// pattern in it.
+    fn read_mcp_matcher(&self, text: &str, pattern: &str) -> Matcher {
+        let is_everything = EVERYTHING.contains(&pattern) || matches!(pattern, "*" | "");
+        match self.read_atom(text, false) {
+            _ if is_everything => Matcher::mcp(ANY_SERVER, None),
+            Some(read @ Matcher::Mcp { .. }) => read,
+            _ => Matcher::pattern(pattern),
+        }
     }
 
     /// The alternatives of a regular expression; `None` if one of them matches

@@ -271,6 +271,9 @@ pub struct LaunchSpec {
     /// The agent replaces `$NAME` itself, with quotes of its own, and leaves
     /// `${NAME}` to the shell.
     pub expands_variables: bool,
+    /// A command line without any of these characters is split at blanks and started
+    /// without a shell.
+    pub shell_characters: Option<Str>,
     /// What the agent does at every event if the program cannot be found, where
     /// it does not just go on.
     pub missing_program: Option<Str>,
@@ -643,8 +646,9 @@ pub struct McpNames {
     pub tool_matcher: Option<Str>,
     /// The name does not show where the server's part ends; other fields do.
     pub ambiguous: bool,
-    /// A matcher for an MCP tool cannot be combined with another in one text.
-    pub apart: bool,
+    /// Begins every matcher for MCP tools, which can then name no other tool; the
+    /// rest is a pattern for their names.
+    pub matcher_prefix: Option<Str>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -35,6 +35,7 @@ const FREE_TEXTS: &[&str] = &[
     "detect.*",
     "launch.endings",
     "launch.missing_program",
+    "launch.shell_characters",
     "ledger.file",
     "ledger.env",
     "ledger.home_env",

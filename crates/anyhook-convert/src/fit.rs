@@ -17,8 +17,10 @@ use anyhook_agents::{Adapter, Placement};
 use anyhook_model::{HandlerKind, Hook, Manifest};
 use serde_json::{Map, Value};
 
-use crate::report::{ConversionWarning, HookWarnings, WarningSeverity, file_warning, hook_as_json};
-use crate::{ConversionOptions, ConversionSource, curl, deny};
+use crate::report::{
+    self, ConversionWarning, HookWarnings, WarningSeverity, file_warning, hook_as_json,
+};
+use crate::{ConversionOptions, ConversionSource, ScriptText, curl, deny};
 
 pub(crate) use command::{command_line, is_windows_only};
 
@@ -68,7 +70,7 @@ pub(crate) fn fit_hooks(
     let is_same_config = source.is_config_of(adapter, variant);
     let is_same_variant = adapter.kept_variant(&source.manifest) == variant;
     if !is_same_config {
-        report_target(source, adapter, warnings);
+        report_target(source, adapter, is_same_variant, warnings);
     }
     let mut fitted = Vec::new();
     for (index, hook) in source.manifest.hooks.iter().enumerate() {
@@ -97,6 +99,7 @@ pub(crate) fn fit_hooks(
 fn report_target(
     source: &ConversionSource,
     adapter: &Adapter,
+    is_same_variant: bool,
     warnings: &mut Vec<ConversionWarning>,
 ) {
     let name = &adapter.spec.name;
@@ -134,17 +137,19 @@ fn report_target(
         }
         for (agent, data) in value.as_object().into_iter().flatten() {
             let settings = data.get("file").and_then(Value::as_object);
-            let settings = settings.filter(|settings| !settings.is_empty());
-            let what = if let Some(settings) = settings {
+            if let Some(settings) = settings.filter(|settings| !settings.is_empty()) {
                 let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-                format!("settings other than hooks ({})", names.join(", "))
-            } else if data.get("unread").is_some() {
-                "entries without a canonical form".to_owned()
-            } else {
-                continue;
-            };
-            let message = format!("{what} of {agent} are not converted");
-            warn(WarningSeverity::Info, key, message);
+                let names = names.join(", ");
+                let message =
+                    format!("settings other than hooks ({names}) of {agent} are not converted");
+                warn(WarningSeverity::Info, key, message);
+            }
+            let is_written = agent == adapter.spec.id.as_ref() && is_same_variant;
+            if data.get("unread").is_some() && !is_written {
+                let message =
+                    format!("entries without a canonical form of {agent} are not converted");
+                warn(report::unread_severity(agent, data), key, message);
+            }
         }
     }
 }
@@ -187,12 +192,13 @@ impl HookFitter<'_> {
     }
 
     /// The text of the script that the hook runs, if it can be read.
-    fn script(&self) -> Option<String> {
-        let command = command::command_line(&self.hook.handler)?;
-        if inline::is_whole_program(&command) {
-            return Some(command);
+    fn script(&self) -> ScriptText {
+        let command = command::command_line(&self.hook.handler);
+        match (command, self.options.script) {
+            (Some(command), _) if inline::is_whole_program(&command) => ScriptText::Known(command),
+            (Some(command), Some(read)) => read(&self.with_project_as_dot(command)),
+            _ => ScriptText::Missing,
         }
-        (self.options.script?)(&self.with_project_as_dot(command))
     }
 
     /// The command with `.` for every variable that means the project's folder.
@@ -228,6 +234,9 @@ impl HookFitter<'_> {
             return Vec::new();
         }
         self.report_blocking(&target_events);
+        if !self.is_type_run(&target_events) {
+            return Vec::new();
+        }
         let outcome = self.fit_capabilities(&target_events);
         if outcome == FitOutcome::LeftOut {
             return Vec::new();
@@ -294,6 +303,23 @@ impl HookFitter<'_> {
             });
         }
         placements
+    }
+
+    /// Whether the target can call a tool of an MCP server, if the hook is one. The
+    /// capabilities cover the other types.
+    fn is_type_run(&mut self, target_events: &[TargetEvent<'_>]) -> bool {
+        let handler = &self.config.handler;
+        let mut events = target_events.iter();
+        let is_run = self.hook.handler.kind != HandlerKind::McpTool
+            || events.all(|event| handler.runs(HandlerKind::McpTool, &event.native));
+        if !is_run {
+            let message = format!(
+                "{} has no `mcp_tool` handlers: the hook is left out",
+                self.target()
+            );
+            self.warn_weakened("handler.type", message);
+        }
+        is_run
     }
 
     /// The hook in a few words, for the reason of a block.

@@ -212,8 +212,28 @@ pub enum ConvertError {
     },
 }
 
-/// Reads the script that a command runs, if possible.
-pub type ScriptReader<'a> = dyn Fn(&str) -> Option<String> + 'a;
+/// What is known of the script that a command runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScriptText {
+    /// Its text, with that of the files that it names.
+    Known(String),
+    /// A file that the command names does not exist.
+    Missing,
+    /// It is a program, or its text is not the whole of it.
+    Unclear,
+}
+
+impl ScriptText {
+    pub(crate) fn known(&self) -> Option<&str> {
+        match self {
+            Self::Known(text) => Some(text),
+            Self::Missing | Self::Unclear => None,
+        }
+    }
+}
+
+/// Reads the script that a command runs.
+pub type ScriptReader<'a> = dyn Fn(&str) -> ScriptText + 'a;
 
 /// Settings of a conversion.
 #[derive(Default)]
@@ -225,6 +245,9 @@ pub struct ConversionOptions<'a> {
     pub drop_dialect: bool,
     /// The variables that `anyhook run` sets, with their meaning as in agents' tables.
     pub bridge_variables: &'a [(&'a str, &'a str)],
+    /// The project's folder below the root of its git repository, if it is not the
+    /// root itself.
+    pub folder_in_repository: Option<&'a str>,
 }
 
 /// Stages 2 to 4: fit, encode, verify.
@@ -259,6 +282,7 @@ fn to_canonical(
     let mut manifest = source.manifest.clone();
     let mut warnings = source.warnings.clone();
     if let Some(agent) = source.agent {
+        report_unread_guards(agent, &manifest, &mut warnings);
         write_default_timeouts(&mut manifest, agent, source.default_timeout());
         write_missing_commands(&mut manifest, agent, &mut warnings);
         if options.drop_dialect {
@@ -310,6 +334,25 @@ fn to_canonical(
         warnings,
         carried,
     })
+}
+
+/// Reports entries that may be guards, are kept for their agent and run by it alone.
+fn report_unread_guards(
+    agent: &Adapter,
+    manifest: &Manifest,
+    warnings: &mut Vec<ConversionWarning>,
+) {
+    let key = anyhook_agents::config::MANIFEST_PROVIDER_DATA;
+    let data = manifest.extra.get(key);
+    let data = data.and_then(|data| data.get(agent.spec.id.as_ref()));
+    let severity = data.map(|data| report::unread_severity(&agent.spec.id, data));
+    if let Some(severity @ WarningSeverity::Critical) = severity {
+        let message = format!(
+            "entries without a canonical form are kept for {}: `anyhook run` does not run them",
+            agent.spec.name
+        );
+        warnings.push(file_warning(severity, key, message));
+    }
 }
 
 /// Gives each guard without a time limit the one that its agent has by default,

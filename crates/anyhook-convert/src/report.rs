@@ -1,7 +1,8 @@
 //! Warnings of a conversion.
 
 use anyhook_agents::config::hook_keys;
-use anyhook_model::{HandlerKind, Hook, Strategy};
+use anyhook_agents::spec::Blocking;
+use anyhook_model::{Hook, Strategy};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -144,18 +145,36 @@ pub(crate) fn file_warning(
     }
 }
 
+/// The severity of leaving out the entries of an agent that have no canonical form:
+/// critical if one of them may be a guard.
+pub(crate) fn unread_severity(agent: &str, data: &Value) -> WarningSeverity {
+    let agent = anyhook_agents::get(agent);
+    let may_block = |entry: &Value| {
+        let event = entry.get("event").and_then(Value::as_str);
+        let event = event.and_then(|event| agent?.event_by_native(event));
+        let unread = entry.get("handler").or_else(|| entry.get("entry"));
+        let unread = unread.unwrap_or(&Value::Null);
+        let handlers = unread.get("hooks").and_then(Value::as_array);
+        let mut handlers = handlers
+            .map_or(std::slice::from_ref(unread), Vec::as_slice)
+            .iter();
+        event.is_some_and(|event| event.blocking != Blocking::Observe)
+            && handlers.any(|handler| handler.get("type").is_some_and(Value::is_string))
+    };
+    let unread = data.get("unread").and_then(Value::as_array);
+    if unread.is_some_and(|unread| unread.iter().any(may_block)) {
+        WarningSeverity::Critical
+    } else {
+        WarningSeverity::Info
+    }
+}
+
 /// Leaves out hooks that no manifest can have: those with nothing to run.
 pub(crate) fn leave_out_incomplete(hooks: &mut Vec<Hook>, warnings: &mut Vec<ConversionWarning>) {
     let mut position = 0;
     hooks.retain(|hook| {
         position += 1;
-        let handler = &hook.handler;
-        let runs = match handler.kind {
-            HandlerKind::Command => &handler.command,
-            HandlerKind::Http => &handler.url,
-            HandlerKind::Prompt | HandlerKind::Agent => &handler.prompt,
-        };
-        let is_complete = runs.as_ref().is_some_and(|text| !text.is_empty());
+        let is_complete = hook.handler.program().is_some();
         if !is_complete {
             let severity = if hook.blocking {
                 WarningSeverity::Critical

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use anyhook_agents::matchers::{alternatives, plain_pattern, tool_matcher};
 use anyhook_agents::{Adapter, Placement};
-use anyhook_model::{Handler, HandlerKind, Hook, Matcher, OnFailure, TimeoutAction};
+use anyhook_model::{Handler, Hook, Matcher, OnFailure, TimeoutAction};
 use serde_json::{Map, Value};
 
 use crate::ConversionSource;
@@ -245,12 +245,7 @@ fn atom_texts(matcher: Option<&Matcher>) -> HashSet<String> {
 
 /// Lookup keys of a hook, from the whole hook to only what it runs.
 fn lookup_keys(hook: &Hook, handler: &Handler) -> [String; 4] {
-    let program = match handler.kind {
-        HandlerKind::Command => &handler.command,
-        HandlerKind::Http => &handler.url,
-        HandlerKind::Prompt | HandlerKind::Agent => &handler.prompt,
-    };
-    let program = program.as_deref().unwrap_or_default();
+    let program = handler.program().unwrap_or_default();
     let runs = format!("{}\0{program}", handler.kind.as_str());
     let at_event = format!("{runs}\0{}", hook.event);
     let matched = format!("{at_event}\0{}", normalized_matcher(hook.matcher.as_ref()));

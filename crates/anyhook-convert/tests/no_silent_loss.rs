@@ -150,6 +150,11 @@ fn handler() -> impl Strategy<Value = Handler> {
                         handler.prompt = Some(command);
                         handler.model = (!env.is_empty()).then(|| "small".to_owned());
                     }
+                    HandlerKind::McpTool => {
+                        handler.server = Some("srv".into());
+                        handler.tool = Some(command);
+                        handler.input = env;
+                    }
                 }
                 handler
             },

@@ -16,7 +16,7 @@ use anyhook_convert::{
     ConversionOptions, ConversionSource, ConversionTarget, ConversionWarning, convert, hook_label,
 };
 use anyhook_edit::Key;
-use anyhook_model::Hook;
+use anyhook_model::{HandlerKind, Hook};
 use anyhook_run::Engine;
 use anyhook_run::config::in_force::HookInForce;
 use serde_json::{Map, Value};
@@ -64,7 +64,7 @@ pub(crate) struct TakenElement {
     pub fallback: (Vec<Key>, Value),
 }
 
-/// The hooks of a file, without bridge entries and what has no canonical form.
+/// The hooks of a file that anyhook can run, without bridge entries.
 pub fn native_hooks(machine: &Machine, target: &Target) -> Vec<NativeHook> {
     let Some(document) = target.document().filter(|_| target.is_editable()) else {
         return Vec::new();
@@ -96,6 +96,7 @@ fn converted(
     let hooks = hooks.into_iter().flatten();
     let hooks = hooks.filter_map(|hook| serde_json::from_value::<Hook>(hook.clone()).ok());
     hooks
+        .filter(|hook| hook.handler.kind != HandlerKind::McpTool)
         .map(|hook| NativeHook {
             adapter: target.adapter,
             path: target.path.clone(),

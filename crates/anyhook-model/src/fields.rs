@@ -38,6 +38,8 @@ pub enum FieldShape {
     WordMap(&'static [&'static str]),
     /// Name to object.
     ObjectMap,
+    /// With any members.
+    Object,
     /// An object whose members `anyhook-guard` defines.
     Condition,
     /// At least one.
@@ -205,6 +207,17 @@ pub const HANDLER: &[Field] = &[
     ),
     optional("model", FieldShape::Text, "Model that receives the prompt."),
     optional(
+        "server",
+        FieldShape::Text,
+        "MCP server, for type `mcp_tool`, which only the agent itself can run.",
+    ),
+    optional("tool", FieldShape::Text, "Tool of that server."),
+    optional(
+        "input",
+        FieldShape::Object,
+        "Arguments of the tool, with the agent's own placeholders.",
+    ),
+    optional(
         "dialect",
         FieldShape::Text,
         "Format of the payload that the hook reads and of the answer that it writes: `canonical`, `contract`, `openhook`, or an agent's slug.",
@@ -292,6 +305,7 @@ impl FieldShape {
             (Self::Texts, Value::Array(items)) => {
                 !items.is_empty() && items.iter().all(Value::is_string)
             }
+            (Self::Object, Value::Object(map)) => !map.is_empty(),
             (Self::TextMap, Value::Object(map)) => {
                 !map.is_empty() && map.values().all(Value::is_string)
             }

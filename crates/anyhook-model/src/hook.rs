@@ -10,10 +10,13 @@ use crate::matcher::Matcher;
 use crate::word_enum::word_enum;
 
 /// The supported versions of the interchange format.
-pub const SPECS: [&str; 2] = ["hooks/1.0", "hooks/0.1"];
+pub const SPECS: [&str; 2] = [SPEC, SPEC_0_1];
 
 /// The version of new manifests.
 pub const SPEC: &str = "hooks/1.0";
+
+/// The version before, which is read, and written on request.
+pub const SPEC_0_1: &str = "hooks/0.1";
 
 /// The time limit of a handler without `timeout`.
 pub const DEFAULT_TIMEOUT_SECS: f64 = 30.0;
@@ -117,12 +120,33 @@ pub struct Handler {
     pub prompt: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The MCP server whose tool is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The arguments of that tool, with the agent's own placeholders.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub input: Map<String, Value>,
     /// The format of the payload that the program reads and of the answer that it
     /// writes: `canonical` (default), `contract`, `openhook`, or an agent's slug.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl Handler {
+    /// What it runs, in the words of its type.
+    pub fn program(&self) -> Option<&str> {
+        let program = match self.kind {
+            HandlerKind::Command => &self.command,
+            HandlerKind::Http => &self.url,
+            HandlerKind::Prompt | HandlerKind::Agent => &self.prompt,
+            HandlerKind::McpTool => &self.tool,
+        };
+        program.as_deref().filter(|program| !program.is_empty())
+    }
 }
 
 /// Writes `10`, not `10.0`, so that a whole number stays one.
@@ -150,6 +174,7 @@ word_enum! {
         Http = "http",
         Prompt = "prompt",
         Agent = "agent",
+        McpTool = "mcp_tool",
     }
 }
 

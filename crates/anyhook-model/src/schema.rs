@@ -40,6 +40,7 @@ pub fn manifest() -> Value {
                 needs("http", "url"),
                 needs("prompt", "prompt"),
                 needs("agent", "prompt"),
+                needs("mcp_tool", "tool"),
             ]
         }),
     );
@@ -120,7 +121,9 @@ fn property(field: &Field) -> Value {
         FieldShape::WordMap(words) => {
             json!({"type": "object", "additionalProperties": {"enum": words}})
         }
-        FieldShape::ObjectMap | FieldShape::Condition => json!({"type": "object"}),
+        FieldShape::Object | FieldShape::ObjectMap | FieldShape::Condition => {
+            json!({"type": "object"})
+        }
         FieldShape::Hooks => {
             json!({"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/hook"}})
         }

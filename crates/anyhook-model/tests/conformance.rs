@@ -173,6 +173,7 @@ fn sample(field: &Field) -> Value {
         (_, FieldShape::TextMap) => json!({"A": "b"}),
         (_, FieldShape::WordMap(words)) => json!({"input_rewrite": words[0]}),
         (_, FieldShape::ObjectMap) => json!({"a": {}}),
+        (_, FieldShape::Object) => json!({"key": "value"}),
         (_, FieldShape::Condition) => json!({"tool": "shell"}),
         (_, FieldShape::Hooks) => json!([samples(fields::HOOK)]),
         (_, FieldShape::Matcher) => json!([{"pattern": "x"}, {"mcp": samples(fields::MCP)}]),

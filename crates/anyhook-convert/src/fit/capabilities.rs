@@ -6,6 +6,7 @@ use anyhook_model::capability::infer_capabilities;
 use anyhook_model::{Strategy, registry};
 
 use super::{FitOutcome, HookFitter, TargetEvent};
+use crate::ScriptText;
 use crate::report::WarningSeverity::{Critical, Info, Warning};
 
 impl HookFitter<'_> {
@@ -72,7 +73,7 @@ impl HookFitter<'_> {
         }
         let script = self.script();
         let mut outcome = FitOutcome::Runs;
-        for need in infer_capabilities(self.hook, script.as_deref()) {
+        for need in infer_capabilities(self.hook, script.known()) {
             let lacking = target_events
                 .iter()
                 .filter(|target_event| !self.supports(need.capability, target_event));
@@ -157,8 +158,12 @@ impl HookFitter<'_> {
                     "input_rewrite" => Critical,
                     // The project's folder is where hooks are meant to run anyway.
                     "configurable_cwd" if self.runs_in_project() => Warning,
-                    // The author accepts it.
-                    "custom_env" | "configurable_cwd" if is_chosen => Warning,
+                    // The author accepts it, and there is no program that would miss it.
+                    "custom_env" | "configurable_cwd"
+                        if is_chosen && self.script() == ScriptText::Missing =>
+                    {
+                        Warning
+                    }
                     // The program may not find what it needs, and then allows.
                     "custom_env" | "configurable_cwd" => self.weakening_severity(),
                     _ => Warning,

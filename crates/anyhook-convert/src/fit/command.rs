@@ -50,15 +50,27 @@ impl HookFitter<'_> {
         let Some(line) = handler.command.as_mut() else {
             return;
         };
-        let has_shell = self.adapter.spec.launch.shell != Shell::None;
+        let launch = &self.adapter.spec.launch;
+        let has_mark = |marks: &str| line.contains(|letter| marks.contains(letter));
+        let marks = launch.shell_characters.as_deref();
+        let has_shell = launch.shell != Shell::None && marks.is_none_or(has_mark);
         if has_shell || self.is_same_config || handler.args.is_some() || is_plain_line(line) {
             return;
         }
-        *line = format!("/bin/sh -c {}", shell::quote(line));
+        *line = if marks.is_some() {
+            format!("true; {line}")
+        } else {
+            format!("/bin/sh -c {}", shell::quote(line))
+        };
         let message = format!("{} starts no shell: a shell runs the line", self.target());
         self.warnings.info("handler.command", message);
     }
 }
+
+/// Commands of a shell that are no programs.
+const BUILT_IN: [&str; 12] = [
+    "!", ".", ":", "cd", "eval", "exec", "exit", "export", "set", "source", "ulimit", "umask",
+];
 
 /// Whether a line means the same when it is only split into words.
 fn is_plain_line(line: &str) -> bool {
@@ -69,12 +81,13 @@ fn is_plain_line(line: &str) -> bool {
     };
     let split = shell::split(line, syntax);
     let is_plain = |word: &shell::Word| !word.expands && !word.is_pattern;
-    let assigns = |word: &shell::Word| word.text.contains('=');
+    let needs_shell =
+        |word: &shell::Word| word.text.contains('=') || BUILT_IN.contains(&word.text.as_str());
     !split.has_operators
         && !split.is_cut
         && !line.contains(['\n', '#'])
         && split.words.iter().all(is_plain)
-        && !split.words.first().is_some_and(assigns)
+        && !split.words.first().is_some_and(needs_shell)
 }
 
 impl HookFitter<'_> {

@@ -315,7 +315,8 @@ impl HookFitter<'_> {
         self.fit_platform(handler);
         self.prefer_own_folder(handler);
         let script = self.script();
-        self.report_dialect(handler, target_events, script.as_deref());
+        self.report_settings_variables(handler, &script);
+        self.report_dialect(handler, target_events, &script);
     }
 
     /// Leaves `cwd` out where `provider_data` has the folder for this agent.

@@ -8,8 +8,8 @@ use anyhook_model::Handler;
 
 use super::HookFitter;
 
-/// The project's root, where a hook may start in a folder below it.
-const PROJECT_BY_GIT: &str = "$(git rev-parse --show-toplevel 2>/dev/null || pwd)";
+/// The root of the project's repository, where a hook may start in a folder below it.
+const ROOT_BY_GIT: &str = "$(git rev-parse --show-toplevel 2>/dev/null || pwd)";
 
 /// The meaning of a variable that names the project, as agents' tables state it.
 const PROJECT: &str = "{project}";
@@ -51,15 +51,20 @@ impl HookFitter<'_> {
         let words = handler.command.iter_mut();
         let words = words.chain(handler.args.iter_mut().flatten());
         let expands_itself = self.adapter.spec.launch.expands_variables;
+        let root = project_by_git(self.options.folder_in_repository);
+        let rewritten = Rewriting {
+            project: &root,
+            braces: expands_itself,
+        };
         for text in words {
-            *text = rewrite(text, has_shell, expands_itself, &mut fit);
+            *text = rewritten.rewrite(text, has_shell, &mut fit);
         }
         let platform = &mut handler.platform;
         for line in [&mut platform.linux, &mut platform.osx]
             .into_iter()
             .flatten()
         {
-            *line = rewrite(line, true, expands_itself, &mut fit);
+            *line = rewritten.rewrite(line, true, &mut fit);
         }
         if let Some(line) = &mut platform.windows {
             *line = rewrite_windows(line, self.own_variables(), &mut fit);
@@ -103,6 +108,12 @@ impl HookFitter<'_> {
         }
     }
 
+    /// Whether the project's folder in its repository is plain text in double quotes.
+    fn has_writable_folder(&self) -> bool {
+        let folder = self.options.folder_in_repository.unwrap_or_default();
+        !folder.contains(['"', '$', '`', '\\', '!'])
+    }
+
     /// The names of the variables that the program's own agent sets.
     fn own_variables(&self) -> Vec<&'static str> {
         let agent = anyhook_agents::get(self.speaks());
@@ -135,57 +146,78 @@ impl HookFitter<'_> {
             None if meaning != PROJECT => VariableFit::Lost,
             None => match self.adapter.spec.launch.starts_in {
                 StartFolder::Project => VariableFit::StartFolder,
-                StartFolder::Session => VariableFit::ByGit,
+                StartFolder::Session if self.has_writable_folder() => VariableFit::ByGit,
+                StartFolder::Session => VariableFit::Lost,
             },
         }
     }
 }
 
-/// A shell line, or one word of an exec form (`has_shell` is false), in which only
-/// `${NAME}` is a variable. `braces`: the target expands `$NAME` itself, with
-/// quotes of its own, and leaves `${NAME}` to the shell.
-fn rewrite<'a>(
-    text: &str,
-    has_shell: bool,
+/// The project's folder as a shell finds it.
+fn project_by_git(folder: Option<&str>) -> String {
+    match folder {
+        None => ROOT_BY_GIT.to_owned(),
+        Some(folder) => format!("{ROOT_BY_GIT}/{folder}"),
+    }
+}
+
+/// How references to variables are written.
+#[derive(Clone, Copy)]
+struct Rewriting<'a> {
+    /// The project's folder, for a shell.
+    project: &'a str,
+    /// The target expands `$NAME` itself, with quotes of its own, and leaves
+    /// `${NAME}` to the shell.
     braces: bool,
-    fit: &mut impl FnMut(&str, bool) -> VariableFit<'a>,
-) -> String {
-    let mut written = String::with_capacity(text.len());
-    let mut quote: Option<char> = None;
-    let mut rest = text;
-    while let Some(letter) = rest.chars().next() {
-        let tail = rest.get(letter.len_utf8()..).unwrap_or_default();
-        match (quote, letter) {
-            (None | Some('"'), '\\') if has_shell => {
-                written.push(letter);
-                written.extend(tail.chars().next());
-                rest = tail
-                    .get(tail.chars().next().map_or(0, char::len_utf8)..)
-                    .unwrap_or_default();
-                continue;
-            }
-            (None, '\'' | '"') if has_shell => quote = Some(letter),
-            (Some(open), _) if open == letter && has_shell => quote = None,
-            (_, '$') => {
-                if let Some(reference) = Reference::parse(tail, has_shell) {
-                    // An inner shell may expand what is in single quotes.
-                    let is_bare = quote.is_none();
-                    let has_braces = braces && quote != Some('\'');
-                    reference.write(
-                        &mut written,
-                        fit(reference.name, has_shell),
-                        (has_shell, is_bare, has_braces),
-                    );
-                    rest = tail.get(reference.length..).unwrap_or_default();
+}
+
+impl Rewriting<'_> {
+    /// A shell line, or one word of an exec form (`has_shell` is false), in which only
+    /// `${NAME}` is a variable.
+    fn rewrite<'a>(
+        self,
+        text: &str,
+        has_shell: bool,
+        fit: &mut impl FnMut(&str, bool) -> VariableFit<'a>,
+    ) -> String {
+        let mut written = String::with_capacity(text.len());
+        let mut quote: Option<char> = None;
+        let mut rest = text;
+        while let Some(letter) = rest.chars().next() {
+            let tail = rest.get(letter.len_utf8()..).unwrap_or_default();
+            match (quote, letter) {
+                (None | Some('"'), '\\') if has_shell => {
+                    written.push(letter);
+                    written.extend(tail.chars().next());
+                    rest = tail
+                        .get(tail.chars().next().map_or(0, char::len_utf8)..)
+                        .unwrap_or_default();
                     continue;
                 }
+                (None, '\'' | '"') if has_shell => quote = Some(letter),
+                (Some(open), _) if open == letter && has_shell => quote = None,
+                (_, '$') => {
+                    if let Some(reference) = Reference::parse(tail, has_shell) {
+                        // An inner shell may expand what is in single quotes.
+                        let is_bare = quote.is_none();
+                        let braces = self.braces && quote != Some('\'');
+                        reference.write(
+                            &mut written,
+                            fit(reference.name, has_shell),
+                            Rewriting { braces, ..self },
+                            (has_shell, is_bare),
+                        );
+                        rest = tail.get(reference.length..).unwrap_or_default();
+                        continue;
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+            written.push(letter);
+            rest = tail;
         }
-        written.push(letter);
-        rest = tail;
+        written
     }
-    written
 }
 
 /// A reference to a variable, without its `$`.
@@ -230,15 +262,16 @@ impl<'a> Reference<'a> {
         &self,
         out: &mut String,
         fit: VariableFit<'_>,
-        (has_shell, is_bare, braces): (bool, bool, bool),
+        Rewriting { project, braces }: Rewriting<'_>,
+        (has_shell, is_bare): (bool, bool),
     ) {
         let Self { name, operator, .. } = self;
         let _ = match fit {
             VariableFit::Kept if braces && !self.is_braced => write!(out, "${{{name}}}"),
             VariableFit::Renamed(new) => write!(out, "${{{new}{operator}}}"),
             VariableFit::StartFolder => write!(out, "."),
-            VariableFit::ByGit if has_shell && is_bare => write!(out, "\"{PROJECT_BY_GIT}\""),
-            VariableFit::ByGit if has_shell => write!(out, "{PROJECT_BY_GIT}"),
+            VariableFit::ByGit if has_shell && is_bare => write!(out, "\"{project}\""),
+            VariableFit::ByGit if has_shell => write!(out, "{project}"),
             _ => write!(out, "${}", self.text),
         };
     }
@@ -280,6 +313,10 @@ mod tests {
             "LOST" => VariableFit::Lost,
             _ => VariableFit::Kept,
         };
+        let plain = Rewriting {
+            project: ROOT_BY_GIT,
+            braces: false,
+        };
         for (line, expected) in [
             ("\"$OLD\"/a.sh", "\"${NEW}\"/a.sh"),
             ("${OLD:-x}/a.sh $OLDER", "${NEW:-x}/a.sh $OLDER"),
@@ -288,16 +325,22 @@ mod tests {
             ("$HERE/a.sh", "./a.sh"),
             ("$LOST/a $(id) ${x", "$LOST/a $(id) ${x"),
         ] {
-            assert_eq!(rewrite(line, true, false, &mut { fit }), expected, "{line}");
+            assert_eq!(plain.rewrite(line, true, &mut { fit }), expected, "{line}");
         }
-        let git = rewrite("$GIT/a \"${GIT}/b c\"", true, false, &mut { fit });
+        let git = plain.rewrite("$GIT/a \"${GIT}/b c\"", true, &mut { fit });
+        assert_eq!(git, format!("\"{ROOT_BY_GIT}\"/a \"{ROOT_BY_GIT}/b c\""));
+        let below = project_by_git(Some("packages/app"));
+        let below = Rewriting {
+            project: &below,
+            braces: true,
+        };
+        assert_eq!(below.rewrite("$KEPT/a", true, &mut { fit }), "${KEPT}/a");
         assert_eq!(
-            git,
-            format!("\"{PROJECT_BY_GIT}\"/a \"{PROJECT_BY_GIT}/b c\"")
+            below.rewrite("$GIT/a", true, &mut { fit }),
+            format!("\"{ROOT_BY_GIT}/packages/app\"/a")
         );
-        assert_eq!(rewrite("$KEPT/a", true, true, &mut { fit }), "${KEPT}/a");
         assert_eq!(
-            rewrite("$OLD ${OLD} '", false, false, &mut { fit }),
+            plain.rewrite("$OLD ${OLD} '", false, &mut { fit }),
             "$OLD ${NEW} '"
         );
         let windows = rewrite_windows("%OLD%\\a $env:OLD", vec!["OLD"], &mut { fit });

@@ -29,6 +29,7 @@ fn sample(field: &Field, base: &Value) -> Value {
         FieldShape::TextMap => json!({"SAMPLE": "text"}),
         FieldShape::WordMap(words) => json!({"sample": words.first()}),
         FieldShape::ObjectMap => json!({"sample-agent": {"key": 1}}),
+        FieldShape::Object => json!({"key": "value"}),
         FieldShape::Condition => json!({"tool": "shell"}),
         FieldShape::Matcher => "file_read".into(),
         FieldShape::Platform | FieldShape::Handler | FieldShape::Hooks | FieldShape::Mcp => {

@@ -16,6 +16,8 @@ pub(super) struct Checker<'v> {
     pub(super) findings: Vec<Diagnostic>,
     /// The matcher that is being checked is not about a tool.
     pub(super) matches_subject: bool,
+    /// The manifest states version 0.1 of the format.
+    pub(super) is_version_0_1: bool,
 }
 
 impl<'v> Checker<'v> {
@@ -24,6 +26,7 @@ impl<'v> Checker<'v> {
             vocabulary,
             findings,
             matches_subject: false,
+            is_version_0_1: false,
         }
     }
 
@@ -168,6 +171,7 @@ impl<'v> Checker<'v> {
                 let word = self.word(node, words, "unknown-word", field.name, path);
                 word.map(Json::from)
             }
+            FieldShape::Object => self.object(node, path).map(|_| node.to_json()),
             _ => Some(node.to_json()),
         }
     }

@@ -7,7 +7,7 @@ use super::path::Path;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::document::{Member, Node, Value};
 use crate::fields::{self, NeutralDialect, OSX_ALIASES};
-use crate::hook::{HandlerKind, Platform, TimeoutAction};
+use crate::hook::{HandlerKind, Platform, SPEC, SPEC_0_1, TimeoutAction};
 use crate::suggest::nearest;
 
 /// A longer timeout was probably meant in milliseconds.
@@ -70,6 +70,7 @@ impl Checker<'_> {
             HandlerKind::Prompt | HandlerKind::Agent => {
                 ("prompt", "add `prompt`, the question to the model")
             }
+            HandlerKind::McpTool => ("tool", "add `tool`, the tool to call, and its `server`"),
         };
         let there = members
             .iter()
@@ -198,6 +199,14 @@ impl Checker<'_> {
         for member in self.object(node, path).unwrap_or_default() {
             let at = path.key(&member.key);
             let key = member.key.as_str();
+            if key == "osx" && self.is_version_0_1 {
+                let message = format!(
+                    "`osx` is `darwin` in `{SPEC_0_1}`: other readers of that version ignore it"
+                );
+                let finding = Diagnostic::warning("newer-name", member.key_span, message);
+                let help = format!("write `darwin`, or `spec: {SPEC}`");
+                self.push(finding.help(help), &at);
+            }
             let slot = match key {
                 "windows" => &mut platform.windows,
                 "linux" => &mut platform.linux,
@@ -259,6 +268,7 @@ fn readers(field: &str) -> &'static [HandlerKind] {
         "command" | "args" | "platform" | "cwd" | "env" => &[HandlerKind::Command],
         "url" | "headers" | "allowed_env_vars" => &[HandlerKind::Http],
         "prompt" | "model" => &[HandlerKind::Prompt, HandlerKind::Agent],
+        "server" | "tool" | "input" => &[HandlerKind::McpTool],
         _ => &[],
     }
 }

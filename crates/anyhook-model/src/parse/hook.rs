@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::document::Node;
 use crate::fields;
 use crate::hook::{
-    Handler, HandlerKind, Hook, Manifest, OnFailure, SPEC, SPECS, Strategy, TimeoutAction,
+    Handler, HandlerKind, Hook, Manifest, OnFailure, SPEC, SPEC_0_1, SPECS, Strategy, TimeoutAction,
 };
 use crate::interpreter;
 use crate::matcher::Matcher;
@@ -31,6 +31,8 @@ impl Checker<'_> {
             self.push(finding, path);
             return None;
         };
+        let stated = node.get("spec").and_then(Node::as_str);
+        self.is_version_0_1 = stated == Some(SPEC_0_1);
         let mut spec = None;
         let mut hooks = None;
         let mut sequential = false;

@@ -167,6 +167,9 @@ impl HandlerCall<'_> {
             HandlerKind::Command => self.run_command().map(Some),
             HandlerKind::Http => self.post_event().map(Some),
             HandlerKind::Prompt | HandlerKind::Agent => self.ask_evaluator(),
+            HandlerKind::McpTool => Err("only the agent itself can call a tool of an MCP server; \
+                 keep this hook in the agent's own config"
+                .to_owned()),
         };
         let cannot_start = |why| HandlerOutput::without_answer(ProcessEnd::NotStarted(why));
         let mut stderr = None;

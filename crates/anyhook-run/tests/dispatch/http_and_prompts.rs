@@ -158,6 +158,22 @@ fn without_an_evaluator_the_strategy_decides() {
     }
 }
 
+/// Only the agent has a connection to its MCP servers.
+#[test]
+fn a_tool_of_an_mcp_server_is_a_failure_that_is_shown() {
+    for (more, denies) in [("", false), ("    on_failure: block\n", true)] {
+        let scratch = DispatchScratch::new();
+        scratch.manifest(&format!(
+            "  - event: before_tool_execute\n    blocking: true\n{more}    handler: {{type: mcp_tool, server: srv, tool: check}}\n"
+        ));
+        let output = scratch.call();
+        assert_eq!(output.is_deny(), denies);
+        let shown = format!("{output:?}");
+        assert!(shown.contains("only the agent itself can call"), "{shown}");
+        assert_eq!(scratch.journal()[0].hooks[0].outcome, RunOutcome::Error);
+    }
+}
+
 #[test]
 fn a_program_judges() {
     let scratch = prompt_hook("");

@@ -2,6 +2,7 @@
 
 mod input;
 mod output;
+mod scripts;
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use anyhook_convert::{
     WarningSeverity, convert,
 };
 use anyhook_install::command::BridgeCommand;
-use anyhook_model::hook::SPEC;
+use anyhook_model::hook::{SPEC, SPEC_0_1};
 use anyhook_util::env;
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
@@ -101,10 +102,12 @@ pub(crate) fn run(args: &ConvertArgs, terminal: &Terminal) -> anyhow::Result<Com
     }
     let (adapter, target) = target(&args.to, args.variant.as_deref())?;
     let script = |command: &str| input.script(command);
+    let folder = input.folder_in_repository();
     let options = ConversionOptions {
         script: Some(&script),
         drop_dialect: args.drop_dialect,
         bridge_variables: &BRIDGE_VARIABLES,
+        folder_in_repository: folder.as_deref(),
     };
     let mut conversion = match convert(&source, target, &options) {
         Ok(conversion) => conversion,
@@ -227,7 +230,7 @@ impl std::fmt::Display for Summary {
 /// Turns a manifest of version 1.0 into one of version 0.1, which differs in its `spec` and in
 /// the name of macOS. Everything else that 1.0 has, readers of 0.1 keep as unknown fields.
 fn use_version_0_1(manifest: &mut Value) {
-    set_spec(manifest, "hooks/0.1");
+    set_spec(manifest, SPEC_0_1);
     let hooks = manifest.get_mut("hooks").and_then(Value::as_array_mut);
     for hook in hooks.into_iter().flatten() {
         let platform = hook.pointer_mut("/handler/platform");
@@ -385,10 +388,12 @@ fn compare_all(
     terminal: &Terminal,
 ) -> anyhow::Result<CommandStatus> {
     let script = |command: &str| input.script(command);
+    let folder = input.folder_in_repository();
     let options = ConversionOptions {
         script: Some(&script),
         drop_dialect: args.drop_dialect,
         bridge_variables: &BRIDGE_VARIABLES,
+        folder_in_repository: folder.as_deref(),
     };
     let total = source.manifest.hooks.len();
     let mut rows = Vec::new();

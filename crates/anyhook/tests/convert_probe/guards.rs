@@ -4,6 +4,7 @@
 use anyhook_agents::Adapter;
 use anyhook_agents::respond::RenderOptions;
 use anyhook_agents::spec::ConfigShape;
+use anyhook_convert::ScriptText;
 use anyhook_model::HookResponse;
 use serde_json::{Map, Value, json};
 
@@ -29,8 +30,12 @@ impl Guard {
     }
 
     /// The text of its script for a conversion; an inline command has none.
-    pub(crate) fn readable_script(&self) -> Option<String> {
-        (self.script.lines().count() > 1).then(|| self.script.clone())
+    pub(crate) fn readable_script(&self) -> ScriptText {
+        if self.script.lines().count() > 1 {
+            ScriptText::Known(self.script.clone())
+        } else {
+            ScriptText::Unclear
+        }
     }
 
     /// Whether what it does depends on the payload.

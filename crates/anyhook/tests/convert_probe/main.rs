@@ -11,6 +11,7 @@
 #![cfg(unix)] // its hooks are shell scripts
 #![cfg(test)]
 
+mod adversarial;
 mod calls;
 mod clients;
 mod execute;
@@ -22,4 +23,9 @@ use table::Table;
 #[test]
 fn a_converted_guard_denies_what_it_denied_or_the_loss_is_critical() {
     Table::new().check();
+}
+
+#[test]
+fn a_guard_that_is_hard_to_carry_is_carried_or_the_command_refuses() {
+    adversarial::check();
 }

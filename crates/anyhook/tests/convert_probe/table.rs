@@ -28,10 +28,6 @@ struct WrongCell {
     details: String,
 }
 
-/// Guards that the dispatcher does not run as their agent does: matchers for an MCP
-/// tool whose name does not show the server.
-const DISPATCHER_GAPS: [(&str, &str); 2] = [("auggie", "MCP tool"), ("auggie", "MCP server")];
-
 /// What came of the cells.
 #[derive(Default)]
 struct Counts {
@@ -193,11 +189,6 @@ impl Table {
         warnings: &[ConversionWarning],
         denied: &[&NativeCall],
     ) {
-        let is_gap =
-            |(agent, label): &(&str, &str)| source.spec.id == *agent && guard.label.contains(label);
-        if DISPATCHER_GAPS.iter().any(is_gap) {
-            return;
-        }
         let own = denied.first().map(|call| (source, (*call).clone()));
         if let Some((agent, call)) = own {
             let route = format!("{} → canonical, run by {}", source.spec.id, agent.spec.id);

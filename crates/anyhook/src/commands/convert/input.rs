@@ -7,29 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhook_agents::Adapter;
 use anyhook_agents::output::marked;
 use anyhook_agents::spec::ConfigShape;
-use anyhook_convert::{ConversionSource, detect, detect_variant};
+use anyhook_convert::{ConversionSource, ScriptText, detect, detect_variant};
 use anyhook_model::document::{self, Format};
 use anyhook_model::parse::Vocabulary;
 use anyhook_model::{Diagnostic, Span};
 use anyhook_util::fs::read_text;
-use anyhook_util::shell::{self, Syntax};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 
+use super::scripts::ScriptFinder;
+
 /// A larger file next to a config is neither a config nor a script.
-const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
-
-/// At most so many scripts of one command are read.
-const MAX_SCRIPTS: usize = 16;
-
-/// What is in these folders is a program of the system, not a script of the hook.
-const SYSTEM_FOLDERS: [&str; 5] = [
-    "/bin/",
-    "/dev/",
-    "/usr/bin/",
-    "/usr/local/bin/env",
-    "/sbin/",
-];
+pub(super) const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The files to convert, as text.
 pub(super) struct ConvertInput {
@@ -80,63 +69,24 @@ impl ConvertInput {
         Ok(input)
     }
 
-    /// The text of the scripts that a command runs, to infer what it does; `None` if
-    /// one of the files that it names cannot be read.
-    pub(super) fn script(&self, command: &str) -> Option<String> {
-        let mut scripts: Vec<(PathBuf, String)> = Vec::new();
-        for word in shell::split(command, Syntax::SCRIPT).words {
-            let name = match word.text.split_once('=') {
-                Some((_, value)) if word.text.starts_with('-') => value,
-                _ => word.text.as_str(),
-            };
-            let is_system = SYSTEM_FOLDERS.iter().any(|folder| name.starts_with(folder));
-            if word.is_target || is_system || name.is_empty() {
-                continue;
-            }
-            match self.read_script(name) {
-                Some(script) => scripts.push(script),
-                None if name.contains('/') || has_script_ending(name) => return None,
-                None => {}
-            }
-        }
-        let mut read = 0;
-        while let Some((path, text)) = scripts.get(read) {
-            read += 1;
-            let started = self.started_scripts(path, text);
-            for script in started {
-                let is_known = scripts.iter().any(|(path, _)| *path == script.0);
-                if !is_known && scripts.len() < MAX_SCRIPTS {
-                    scripts.push(script);
-                }
-            }
-        }
-        let texts: Vec<String> = scripts.into_iter().map(|(_, text)| text).collect();
-        (!texts.is_empty()).then(|| texts.join("\n"))
+    /// What is known of the scripts that a command runs.
+    pub(super) fn script(&self, command: &str) -> ScriptText {
+        let folder = &self.folder;
+        ScriptFinder { folder }.script(command)
     }
 
-    fn read_script(&self, name: &str) -> Option<(PathBuf, String)> {
-        let mut places = self.folder.ancestors().take(3);
-        places.find_map(|folder| {
-            let path = folder.join(name);
-            let text = read_text(&path, MAX_SCRIPT_BYTES).ok()?;
-            Some((path, text))
-        })
-    }
-
-    /// The scripts that a script names, beside it or in the project.
-    fn started_scripts(&self, path: &Path, text: &str) -> Vec<(PathBuf, String)> {
-        let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
-        let names = text.split(|letter: char| !is_of_name(letter));
-        let names = names.map(|name| name.trim_start_matches(['.', '/']));
-        let names = names.filter(|name| has_script_ending(name));
-        let beside = |name: &str| {
-            let path = path.parent()?.join(name);
-            let text = read_text(&path, MAX_SCRIPT_BYTES).ok()?;
-            Some((path, text))
-        };
-        names
-            .filter_map(|name| beside(name).or_else(|| self.read_script(name)))
-            .collect()
+    /// The project's folder below the root of its git repository, if it is not the
+    /// root itself: a config is in the project, mostly in a folder with a dot.
+    pub(super) fn folder_in_repository(&self) -> Option<String> {
+        let folder = anyhook_util::paths::canonicalize(&self.folder).ok()?;
+        let is_hidden = |folder: &&Path| file_name(folder).starts_with('.');
+        let hidden = folder.ancestors().take(2).find(is_hidden);
+        let project = hidden.map_or(Some(&*folder), Path::parent)?;
+        let root = project
+            .ancestors()
+            .find(|folder| folder.join(".git").exists())?;
+        let below = project.strip_prefix(root).ok()?.to_str()?;
+        (!below.is_empty()).then(|| below.replace('\\', "/"))
     }
 
     pub(super) fn decode(&self, from: Option<&str>) -> anyhow::Result<ConversionSource> {
@@ -350,7 +300,7 @@ fn is_config(path: &Path) -> bool {
         .is_some_and(|ending| extensions.iter().any(|known| ending == *known))
 }
 
-fn has_script_ending(name: &str) -> bool {
+pub(super) fn has_script_ending(name: &str) -> bool {
     let endings = [
         "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "rb", "pl", "php", "ps1",
     ];
