@@ -27,7 +27,7 @@ fn today() -> String {
 }
 
 /// What each check means, for readers who have not seen the code.
-const CHECK_DESCRIPTIONS: [(&str, &str); 28] = [
+const CHECK_DESCRIPTIONS: [(&str, &str); 30] = [
     (
         "own hooks: session",
         "The client runs offline against the fake model.",
@@ -114,6 +114,14 @@ const CHECK_DESCRIPTIONS: [(&str, &str); 28] = [
         "`anyhook convert` made the client's own config: the guard denies without anyhook on the PATH. Where it cannot, `convert` warned about it.",
     ),
     ("native deny reason", "The model reads that guard's reason."),
+    (
+        "converted Claude guard",
+        "The same for a guard of Claude Code that uses `$CLAUDE_PROJECT_DIR` and reads the command with `jq`. Where it cannot deny, `convert` called that critical.",
+    ),
+    (
+        "converted Claude guard's reason",
+        "The model reads that guard's reason.",
+    ),
     (
         "uninstall: files",
         "`install` and `uninstall` leave every file as it was, byte for byte.",

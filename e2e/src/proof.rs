@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_model::Record;
 
+use self::separate_sessions::{CONVERTED_GUARDS, ConvertedGuard};
 use crate::bridge::{self, Program};
 use crate::client::Client;
 use crate::error::Result;
@@ -22,7 +23,7 @@ use crate::session::{Harness, Outcome, Session};
 use crate::situation::{Situation, run_situation};
 
 /// The names of the checks, in the order of the page.
-pub const CHECK_NAMES: [&str; 22] = [
+pub const CHECK_NAMES: [&str; 24] = [
     "events",
     "tools",
     "session id",
@@ -43,6 +44,8 @@ pub const CHECK_NAMES: [&str; 22] = [
     "OpenHook stream",
     "native deny",
     "native deny reason",
+    "converted Claude guard",
+    "converted Claude guard's reason",
     "uninstall: files",
     "uninstall: session",
 ];
@@ -63,7 +66,7 @@ enum Task<'a> {
     DenyAlone,
     ClaudeScriptAlone,
     PromptBlock,
-    Native,
+    Converted(&'static ConvertedGuard),
     Uninstall,
     Situation(&'a Situation),
 }
@@ -85,7 +88,8 @@ impl Proof<'_> {
             if self.client.expect.deny_ends_run {
                 tasks.extend([Task::DenyAlone, Task::ClaudeScriptAlone]);
             }
-            tasks.extend([Task::PromptBlock, Task::Native, Task::Uninstall]);
+            tasks.extend([Task::PromptBlock, Task::Uninstall]);
+            tasks.extend(CONVERTED_GUARDS.iter().map(Task::Converted));
         }
         let situations = situations
             .iter()
@@ -96,7 +100,7 @@ impl Proof<'_> {
             Task::DenyAlone => self.deny_alone(kept),
             Task::ClaudeScriptAlone => self.claude_script_alone(kept),
             Task::PromptBlock => self.prompt_block(kept).map(|check| vec![check]),
-            Task::Native => self.native(kept),
+            Task::Converted(guard) => self.converted(guard, kept),
             Task::Uninstall => self.uninstall(kept),
             Task::Situation(situation) => run_situation(self, situation, kept),
         });

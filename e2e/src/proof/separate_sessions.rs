@@ -14,6 +14,32 @@ use std::cell::{Cell, RefCell};
 
 const PROMPT: &str = "PROMPT-BLOCKED do what there is to do.";
 
+/// A guard that is converted to the client's own config.
+pub(super) struct ConvertedGuard {
+    project: &'static str,
+    /// The arguments that say what is converted.
+    input: &'static [&'static str],
+    /// Names of the checks.
+    denies: &'static str,
+    gives_reason: &'static str,
+}
+
+pub(super) const CONVERTED_GUARDS: [ConvertedGuard; 2] = [
+    ConvertedGuard {
+        project: "native",
+        input: &[".anyhook/hooks.yaml"],
+        denies: "native deny",
+        gives_reason: "native deny reason",
+    },
+    // Not at the path that some clients read as well.
+    ConvertedGuard {
+        project: "claude-guard",
+        input: &["claude/settings.json", "--from", "claude-code"],
+        denies: "converted Claude guard",
+        gives_reason: "converted Claude guard's reason",
+    },
+];
+
 impl Proof<'_> {
     pub(super) fn prompt_block(&self, kept: Kept<'_>) -> Result<Check> {
         let outcome = self
@@ -37,20 +63,21 @@ impl Proof<'_> {
         Ok(check)
     }
 
-    /// The manifest converted to the client's own config, without anyhook on the PATH.
-    pub(super) fn native(&self, kept: Kept<'_>) -> Result<Vec<Check>> {
+    /// A guard converted to the client's own config, without anyhook on the PATH.
+    pub(super) fn converted(&self, guard: &ConvertedGuard, kept: Kept<'_>) -> Result<Vec<Check>> {
         let slug = self.client.slug();
         let warned = Cell::new(false);
         let outcome = self
-            .session_without_anyhook("native")
+            .session_without_anyhook(guard.project)
             .scenario(Scenario::new([
                 create_file("allowed.txt"),
                 create_file("denied.txt"),
                 say_done(),
             ]))
             .prepare(|sandbox| {
-                let manifest = ".anyhook/hooks.yaml";
-                let mut words = vec!["convert", manifest, "--to", slug];
+                let mut words = vec!["convert"];
+                words.extend(guard.input);
+                words.extend(["--to", slug]);
                 let home = sandbox.home.display().to_string();
                 if self.client.setup.user_only {
                     // The config has other settings already.
@@ -65,7 +92,7 @@ impl Proof<'_> {
             })
             .prepare_path(self.program.folder())
             .run()?;
-        report_kept(&outcome, "native", kept);
+        report_kept(&outcome, guard.project, kept);
         let records = bridge::read_journal(&outcome)?;
         let denied = anyhook_unreachable(&outcome)
             .and_then(|()| file_exists(&outcome, "allowed.txt"))
@@ -80,16 +107,16 @@ impl Proof<'_> {
             &outcome,
             &records,
             [
-                ("native deny", denied),
+                (guard.denies, denied),
                 (
-                    "native deny reason",
+                    guard.gives_reason,
                     text_reached_model(&outcome, "REASON-NATIVE"),
                 ),
             ],
         );
         // `convert` must have reported a guard that does not hold as critical.
         for check in &mut checks {
-            if check.name == "native deny"
+            if check.name == guard.denies
                 && matches!(check.verdict, Verdict::Cannot(_))
                 && !warned.get()
             {
