@@ -299,3 +299,37 @@ fn an_http_handler_s_command_really_posts() {
     assert_eq!(posted.exit, Some(0));
     assert_eq!(posted.json().unwrap()["decision"], "deny");
 }
+
+/// A guard is looked for in the project's folder, which may be below the root of its
+/// repository; a config that is kept elsewhere says nothing of where that is.
+#[test]
+fn a_project_below_the_root_of_its_repository_keeps_its_folder() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let settings = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
+        {"type": "command", "command": "\"$CLAUDE_PROJECT_DIR\"/guard.sh"}]}]}}"#;
+    for (path, expected) in [
+        (".claude/settings.json", "|| pwd)\\\"/guard.sh"),
+        (
+            "packages/app/.claude/settings.json",
+            "|| pwd)/packages/app\\\"/guard.sh",
+        ),
+        ("claude/settings.json", "|| pwd)\\\"/guard.sh"),
+    ] {
+        scratch.file(path, settings).unwrap();
+        let arguments = [
+            "convert",
+            path,
+            "--from",
+            "claude-code",
+            "--to",
+            "codex",
+            "--allow-loss",
+        ];
+        let ran = scratch
+            .command(env!("CARGO_BIN_EXE_anyhook"))
+            .run(arguments, "")
+            .unwrap();
+        assert!(ran.stdout.contains(expected), "{path}: {}", ran.stdout);
+    }
+}

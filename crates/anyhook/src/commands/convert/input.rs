@@ -76,12 +76,13 @@ impl ConvertInput {
     }
 
     /// The project's folder below the root of its git repository, if it is not the
-    /// root itself: a config is in the project, mostly in a folder with a dot.
+    /// root itself. Known only of a config in a folder with a dot, which agents have in
+    /// the project's folder; a config elsewhere is taken for one of the root.
     pub(super) fn folder_in_repository(&self) -> Option<String> {
         let folder = anyhook_util::paths::canonicalize(&self.folder).ok()?;
         let is_hidden = |folder: &&Path| file_name(folder).starts_with('.');
         let hidden = folder.ancestors().take(2).find(is_hidden);
-        let project = hidden.map_or(Some(&*folder), Path::parent)?;
+        let project = hidden.and_then(Path::parent)?;
         let root = project
             .ancestors()
             .find(|folder| folder.join(".git").exists())?;
