@@ -73,7 +73,9 @@ pub struct Script {
 
 impl Script {
     pub fn decide(&self, request: &ModelRequest) -> Decision {
-        if request.tools.is_empty() || request.schema.is_some() {
+        let mut offered = request.tools.iter();
+        let is_aside = offered.all(|tool| self.tools.aside.contains(tool));
+        if is_aside || request.schema.is_some() {
             let text = match &request.schema {
                 Some(schema) => sample(schema).to_string(),
                 None => "A title".to_owned(),

@@ -62,6 +62,9 @@ pub struct Together {
 pub struct ToolTable {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<Together>,
+    /// Tools that a client offers alone to get a title or the like: such a request plays no step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<String>,
     #[serde(flatten)]
     pub rows: BTreeMap<String, ToolSpec>,
 }

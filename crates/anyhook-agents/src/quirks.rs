@@ -91,6 +91,18 @@ impl Quirks for NoQuirks {}
 /// The effect of an answer to what has already happened.
 pub(crate) const ALREADY_HAPPENED: &str = "it has already happened; the model sees the reason";
 
+/// `PreToolUse` as `pre_tool_use`, for agents that spell their events both ways.
+pub(crate) fn snake_case(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
+
 /// Sets the canonical status of a finished tool call.
 pub(crate) fn set_status(event: &mut HookEvent, is_success: bool) {
     let status = if is_success { "success" } else { "error" };

@@ -66,6 +66,13 @@ impl Machine {
         let Some(rest) = path.strip_prefix("~/") else {
             return Some(self.root.join(path));
         };
+        // `NAME=folder`: the variable is the place of that folder.
+        if let Some((name, folder)) = home_env.and_then(|home_env| home_env.split_once('='))
+            && let Some(moved) = self.var(name)
+        {
+            let below = path.strip_prefix(folder)?.trim_start_matches('/');
+            return Some(Path::new(moved).join(below));
+        }
         let (name, below) = home_env.map_or(("", ""), |home_env| {
             home_env.split_once('/').unwrap_or((home_env, ""))
         });

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Quirks;
+use crate::quirks::snake_case;
 use crate::spec::Scope;
 use crate::trust::{InstalledEntry, TrustLedger, TrustRecord, TrustSubject};
 
@@ -77,15 +78,4 @@ fn identity(event: &str, matcher: Option<&Value>, handler: &Value) -> String {
         outer.insert("matcher".into(), matcher.clone());
     }
     Value::Object(outer).to_string()
-}
-
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_lowercase());
-    }
-    out
 }

@@ -5,6 +5,7 @@ use anyhook_model::event::NATIVE;
 use serde_json::{Value, json};
 
 use crate::Quirks;
+use crate::quirks::snake_case;
 
 pub(super) struct GrokQuirks;
 
@@ -46,15 +47,4 @@ impl Quirks for GrokQuirks {
             payload.insert("workspaceRoot".to_owned(), json!(root));
         }
     }
-}
-
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(letter.to_ascii_lowercase());
-    }
-    out
 }

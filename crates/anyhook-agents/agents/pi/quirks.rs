@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::quirks::set_status;
 use crate::respond::RenderedAnswer;
+use crate::spec::Scope;
+use crate::trust::{TrustLedger, TrustRecord, TrustSubject};
 use crate::{Quirks, plugin_program};
 
 pub(super) struct PiQuirks {
@@ -71,6 +73,10 @@ impl Quirks for PiQuirks {
         plugin_program::answer_of_program(answer)
     }
 
+    fn trust_ledger(&self) -> Option<&'static dyn TrustLedger> {
+        Some(&QUIRKS)
+    }
+
     fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
         let events = plugin_program::bridge_events(self.id, command, seconds)?;
         let head = plugin_program::BRIDGE_HEAD;
@@ -80,5 +86,25 @@ impl Quirks for PiQuirks {
             PLUGIN,
             &[("hooks", &events)],
         ))
+    }
+}
+
+/// pi keeps its user's decision by folder; the nearest one above a project counts.
+impl TrustLedger for PiQuirks {
+    fn records(&self, subject: &TrustSubject) -> Vec<TrustRecord> {
+        let project = subject.project.to_string_lossy();
+        let is_project = subject.scope == Scope::Project;
+        let record = is_project.then(|| TrustRecord::new([&*project], true));
+        record.into_iter().collect()
+    }
+
+    fn missing(&self, subject: &TrustSubject, document: &Value) -> Option<String> {
+        let mut folders = subject.project.ancestors();
+        let decision = folders.find_map(|folder| document.get(&*folder.to_string_lossy()));
+        let is_missing = subject.scope == Scope::Project && decision != Some(&Value::Bool(true));
+        let project = subject.project.display();
+        is_missing.then(|| {
+            format!("the project `{project}` is not trusted in pi, so its extension is not loaded")
+        })
     }
 }

@@ -28,6 +28,7 @@ pub struct ConfigFile {
     pub format: Option<Format>,
     /// A variable that replaces the first folder of `path` (`CODEX_HOME` for `~/.codex`),
     /// with the folder below it where the agent has one (`GEMINI_CLI_HOME/.gemini`).
+    /// `NAME=~/.a/b`: a variable that is the place of a deeper folder.
     pub home_env: Option<Str>,
     /// Name of the variant of `[config]` that this file has, if not the main one.
     pub variant: Option<Str>,

@@ -18,6 +18,25 @@ const LARGE = ["messages", "payload", "systemPrompt", "systemPromptOptions", "co
 // An agent that is sent back again and again would never end.
 const MAX_CONTINUATIONS = 8;
 
+// A second copy of this extension, the user's beside the project's, is called right
+// after the first, with what that one made of the event. It stands back where another
+// copy has an answer of anyhook, and only there: a copy whose program cannot be started
+// has none. A mark is forgotten quickly, so that it never stands for a later event.
+const ANSWERED = (globalThis[Symbol.for("anyhook.pi.answered")] ??= new Map());
+const SELF = {};
+const ANSWER_AGE_MS = 1000;
+
+function isAnswered(event) {
+  const mark = ANSWERED.get(`${event.type} ${event.toolCallId ?? event.text}`);
+  return mark !== undefined && mark.copy !== SELF && Date.now() - mark.time < ANSWER_AGE_MS;
+}
+
+function setAnswered(event, text) {
+  for (const [key, mark] of ANSWERED) if (Date.now() - mark.time >= ANSWER_AGE_MS) ANSWERED.delete(key);
+  if (event.toolCallId === undefined && text === undefined) return; // These come again as they were.
+  ANSWERED.set(`${event.type} ${event.toolCallId ?? text}`, { copy: SELF, time: Date.now() });
+}
+
 /** A bare name is looked for where `anyhook install` keeps the program, then on PATH. */
 function program(name) {
   if (name.includes("/") || name.includes("\\")) return name;
@@ -166,11 +185,16 @@ function reaction(event, { deny, context, prompt }, ctx, state) {
 
 async function handle(entries, event, ctx, state) {
   const told = {};
+  let isBridgeAnswer = false;
   for (const entry of entries) {
     if (!matches(entry, event.toolName)) continue;
+    const isBridge = entry.argv !== undefined;
+    if (isBridge && isAnswered(event)) continue;
     const answered = run(entry, payload(entry, event, ctx, state), ctx?.cwd).catch(() => undefined);
     if (entry.async) continue;
-    const { deny, args, context, prompt } = meaning(await answered);
+    const answer = await answered;
+    isBridgeAnswer ||= isBridge && answer !== undefined;
+    const { deny, args, context, prompt } = meaning(answer);
     // Changed in place: there is no other way, and the next command sees it.
     if (typeof args === "object" && args !== null && event.input) Object.assign(event.input, args);
     if (typeof prompt === "string") told.prompt = prompt;
@@ -180,7 +204,9 @@ async function handle(entries, event, ctx, state) {
       break;
     }
   }
-  return reaction(event, told, ctx, state);
+  const done = reaction(event, told, ctx, state);
+  if (isBridgeAnswer) setAnswered(event, done?.text ?? event.text);
+  return done;
 }
 
 export default function (pi) {
