@@ -24,7 +24,7 @@ use crate::cli::CommandStatus;
 use crate::commands::export::otlp;
 use crate::commands::export::parquet::ParquetArchiver;
 use crate::commands::log::event_log;
-use crate::render::Terminal;
+use crate::render::{ColorChoice, Terminal};
 use host::EngineHost;
 
 /// Serve hooks over HTTP, store the events and show them on a web page
@@ -88,10 +88,6 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
         source: source_file(&state.join(event_log::JOURNAL_ID_FILE))?,
     });
     let otlp = otlp::load_config(&engine)?;
-    // Nothing leaves this machine unless the settings name a receiver.
-    if otlp.endpoint.is_some() {
-        export_thread::start(Engine::from_env(), otlp, Terminal::from_env())?;
-    }
     let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
     if let Some(place) = &args.archive {
@@ -110,6 +106,11 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
         }
         bound => bound?,
     };
+    // Nothing leaves this machine unless the settings name a receiver.
+    if otlp.endpoint.is_some() {
+        let terminal = Terminal::from_env(ColorChoice::Auto);
+        export_thread::start(Engine::from_env(), otlp, terminal)?;
+    }
     let link = daemon.link()?;
     let url = format!("http://{}", daemon.local_addr());
     let is_local = daemon.local_addr().ip().is_loopback();
