@@ -137,7 +137,7 @@ pub(crate) fn rotation_and_torn_lines(opener: Opener) {
 /// The journal bounds itself by removing its oldest file; what is not imported by then is kept.
 pub(crate) fn unread_files_survive_the_journals_own_limit(opener: Opener) {
     let dir = tempfile::tempdir().unwrap();
-    let rotated = |n: u32| format!("events-2026030{:02}T000000Z.jsonl", n);
+    let rotated = |n: u32| format!("events-2026030{n:02}T000000Z.jsonl");
     for n in 0..20_u32 {
         for part in 0..5 {
             let made = record(&format!("e{n}-{part}"), n);
