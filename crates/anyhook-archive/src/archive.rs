@@ -53,7 +53,7 @@ impl Archive {
         })
     }
 
-    pub fn place(&self) -> &str {
+    pub fn place_name(&self) -> &str {
         self.place.name()
     }
 

@@ -121,7 +121,8 @@ fn create(session: &mut Session, part: i64, has_trigrams: bool) -> Result<()> {
     }
     if has_trigrams {
         steps.push(format!(
-            "CREATE INDEX ON {name} USING gin (text gin_trgm_ops)"
+            "CREATE INDEX ON {name} USING gin (text gin_trgm_ops) \
+             WITH (gin_pending_list_limit = 512)"
         ));
     }
     let attach = format!("ALTER TABLE anyhook_events ATTACH PARTITION {name}");

@@ -38,7 +38,7 @@ pub(super) fn run(args: &ParquetArgs, terminal: &Terminal) -> anyhow::Result<Com
         "Exported {} in {} to {}",
         counted(events, "event"),
         counted(files, "file"),
-        archive.place()
+        archive.place_name()
     ));
     Ok(CommandStatus::Success)
 }
