@@ -123,15 +123,20 @@ impl Daemon {
         serde_json::from_str(&reply.body).unwrap()
     }
 
-    /// Events of the store, once there are so many.
+    /// Events of the store, once there are so many; more than a page if that is needed.
     pub(crate) fn events(&self, query: &str, count: usize) -> Vec<Value> {
-        let mut found = Value::Null;
+        let mut found = Vec::new();
         let came = within(Duration::from_secs(20), || {
-            found = self.get(&format!("/events?{query}"));
-            found["events"].as_array().unwrap().len() >= count
+            let mut page = self.get(&format!("/events?{query}"));
+            found.clone_from(page["events"].as_array().unwrap());
+            while let Some(next) = page["next"].as_str().filter(|_| found.len() < count) {
+                page = self.get(&format!("/events?{query}&cursor={next}"));
+                found.extend(page["events"].as_array().unwrap().iter().cloned());
+            }
+            found.len() >= count
         });
-        assert!(came, "{count} events were expected: {found}");
-        found["events"].as_array().unwrap().clone()
+        assert!(came, "{count} events were expected: {found:?}");
+        found
     }
 
     /// Ends it as nothing can prevent.
