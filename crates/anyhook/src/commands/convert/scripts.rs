@@ -129,7 +129,7 @@ impl ScriptFinder<'_> {
         let names = names.filter(|name| name.contains(['.', '/']) && !name.ends_with('/'));
         let beside = path.parent();
         let found = names.map(|name| {
-            let file = beside.map_or(NamedFile::Missing, |folder| read(&folder.join(name)));
+            let file = beside.map_or(NamedFile::Missing, |folder| read_named(&folder.join(name)));
             match file {
                 NamedFile::Missing => self.find(name, false),
                 file => file,
@@ -147,13 +147,15 @@ impl ScriptFinder<'_> {
         let is_searched = is_program && !name.contains('/');
         let on_path = std::env::split_paths(&path).filter(|_| is_searched);
         let places = self.folder.ancestors().take(3).map(Path::to_owned);
-        let files = places.chain(on_path).map(|folder| read(&folder.join(name)));
+        let files = places
+            .chain(on_path)
+            .map(|folder| read_named(&folder.join(name)));
         let mut found = files.filter(|file| !matches!(file, NamedFile::Missing));
         found.next().unwrap_or(NamedFile::Missing)
     }
 }
 
-fn read(path: &Path) -> NamedFile {
+fn read_named(path: &Path) -> NamedFile {
     if !path.is_file() {
         return NamedFile::Missing;
     }
