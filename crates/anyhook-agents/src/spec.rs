@@ -274,6 +274,9 @@ pub struct LaunchSpec {
     /// A command line without any of these characters is split at blanks and started
     /// without a shell.
     pub shell_characters: Option<Str>,
+    /// A variable of the command itself (`$p`) is unset for the agent, which then
+    /// fails the hook: the entry names the program and searches nothing.
+    pub fails_on_variables: bool,
     /// What the agent does at every event if the program cannot be found, where
     /// it does not just go on.
     pub missing_program: Option<Str>,

@@ -66,6 +66,12 @@ impl Installation {
         program: &BridgeProgram,
     ) -> Result<Self, InstallError> {
         let events = needs.events(target.adapter, events)?;
+        let named = program.without_shell();
+        let program = if target.adapter.spec.launch.fails_on_variables {
+            &named
+        } else {
+            program
+        };
         let timeouts = events
             .iter()
             .map(|event| needs.timeout_seconds(target.adapter, event));
