@@ -101,17 +101,23 @@ fn explain_of_an_untrusted_project_and_of_a_broken_payload() {
     let ran = binary.run(["explain", "--json"], &text).unwrap();
     assert_eq!(ran.json().unwrap()["hooks"][0]["why"], "not trusted yet");
 
-    for (arguments, stdin, says) in [
-        (&["explain"][..], "{", "--agent"),
-        (&["explain", "--agent", "cursor"], "[]", "not a JSON object"),
+    for (arguments, stdin, exit, says) in [
+        (&["explain"][..], "{", 1, "--agent"),
+        (
+            &["explain", "--agent", "cursor"],
+            "[]",
+            1,
+            "not a JSON object",
+        ),
         (
             &["explain", "--agent", "cursr"],
             "{}",
+            2,
             "did you mean `cursor`",
         ),
     ] {
         let ran = anyhook(&scratch, arguments, stdin);
-        assert_eq!(ran.exit, Some(1), "{ran:?}");
+        assert_eq!(ran.exit, Some(exit), "{ran:?}");
         assert!(ran.stderr.contains(says), "{says}: {ran:?}");
     }
 }

@@ -85,6 +85,7 @@ fn init_takes_over_what_is_there_with_its_dialect() {
     let settings = r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"./old.sh"},
         {"type":"command","command":"anyhook run --agent claude-code"}]}]}}"#;
     scratch.file(".claude/settings.json", settings).unwrap();
+    scratch.exec("old.sh", "#!/bin/sh\n").unwrap();
     let report = good(&scratch, &["init", "--import", "--json"])
         .json()
         .unwrap();

@@ -300,6 +300,7 @@ fn a_later_import_adds_what_is_new() {
     ] {
         let scratch = claude_project();
         scratch.file(manifest, text).unwrap();
+        scratch.exec("a.sh", "#!/bin/sh\n").unwrap();
         good(&scratch, &["init", "--yes"]);
         assert_eq!(read(&scratch, manifest), text, "only with --import");
         let report = good(&scratch, &["init", "--import", "--json"])

@@ -144,7 +144,7 @@ fn log_for_people() {
     assert_eq!(
         ran.stdout,
         "2026-03-01 10:00:29  claude-code    -          2.9s  before_tool_execute  shell echo 29  00000029\n\
-         2026-03-01 10:00:28  claude-code    deny       2.8s  before_tool_execute  shell echo 28 (…  00000028\n"
+         2026-03-01 10:00:28  claude-code    deny       2.8s  before_tool_execute  shell echo 28 (no 28\\u{1b}[2J)  00000028\n"
     );
     let ran = anyhook(&scratch, &["log", "000028"], "");
     for part in [

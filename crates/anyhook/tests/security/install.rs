@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhook_agents::Adapter;
+use anyhook_agents::spec::Scope as FileScope;
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
@@ -227,7 +229,7 @@ fn an_entry_that_is_not_read_in_a_subfolder_is_reported() {
     let limited = anyhook_agents::matrix::clients()
         .filter(|adapter| adapter.spec.files.iter().any(|file| file.start_folder_only));
     let limited: Vec<&str> = limited.map(|adapter| adapter.spec.id.as_ref()).collect();
-    assert_eq!(limited, ["claude-code", "gemini-cli", "qwen-code"]);
+    assert_eq!(limited, ["claude-code", "gemini-cli", "pi", "qwen-code"]);
 }
 
 #[test]
@@ -361,7 +363,8 @@ fn uninstall_says_that_the_bridge_stays_in_a_file_it_cannot_read() {
 fn no_empty_lists_are_left_when_the_record_is_lost() {
     let own = json!({"model": "x", "hooks": {"PreToolUse": [
         {"matcher": "Bash", "hooks": [{"type": "command", "command": "./mine.sh"}]}]}});
-    for adapter in anyhook_agents::matrix::clients() {
+    let in_project = |adapter: &&Adapter| adapter.spec.is_written_at(FileScope::Project);
+    for adapter in anyhook_agents::matrix::clients().filter(in_project) {
         let agent = &adapter.spec.id;
         for lost in ["state", "moved", "linked"] {
             let scratch = repository();

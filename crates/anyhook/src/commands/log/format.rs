@@ -48,9 +48,9 @@ pub(crate) fn event_line(event: &EventSummary, terminal: &Terminal) -> String {
     let id = event.id.get(id..).unwrap_or(&event.id);
     if room < MIN_TEXT_CHARS {
         // A narrow terminal gets two lines.
-        let text = truncate(&text, terminal.width().saturating_sub(4));
+        let text = truncate(&text, terminal.width().saturating_sub(ID_SUFFIX_CHARS + 4));
         let id = terminal.paint(colour::DIM, &visible(id));
-        return format!("{head}  {id}\n    {text}");
+        return format!("{head}\n  {id}  {text}");
     }
     let text = truncate(&text, room);
     format!(
