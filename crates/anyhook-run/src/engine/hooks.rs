@@ -341,8 +341,7 @@ impl EventRun<'_> {
     /// decides for itself, whatever becomes of the other deny.
     ///
     /// Each hook has a thread, because it may be several programs and requests, one
-    /// after another. That costs 0.03 ms for each of them, and nothing for a hook that
-    /// is alone.
+    /// after another. A hook that is alone has none.
     fn run_batch(&mut self, batch: &[CheckedHook<'_>], effects: &mut [HookEffect]) {
         self.prepare(batch.iter().map(|hook| &hook.selected));
         let mut hooks = Vec::new();
