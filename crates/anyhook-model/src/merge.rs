@@ -53,12 +53,7 @@ pub fn resolve_ask(mut response: HookResponse, can_ask: bool) -> HookResponse {
     if can_ask || response.decision != Some(Decision::Ask) {
         return response;
     }
-    response.decision = Some(Decision::Deny);
-    let why = "this needs a person's consent, and no user can be asked here";
-    response.reason = Some(match response.reason {
-        Some(reason) if !reason.trim().is_empty() => format!("{reason}\n({why})"),
-        _ => why.to_owned(),
-    });
+    response.turn_into_deny("this needs a person's consent, and no user can be asked here");
     response
 }
 

@@ -51,6 +51,15 @@ impl HookResponse {
         }
     }
 
+    /// Denies what the hooks only asked about: their reason stays, and `why` is added.
+    pub fn turn_into_deny(&mut self, why: &str) {
+        self.decision = Some(Decision::Deny);
+        self.reason = Some(match self.reason.take() {
+            Some(reason) if !reason.trim().is_empty() => format!("{reason}\n({why})"),
+            _ => why.to_owned(),
+        });
+    }
+
     pub fn is_deny(&self) -> bool {
         self.decision == Some(Decision::Deny)
     }

@@ -285,12 +285,9 @@ impl Engine {
 }
 
 fn apply_answer(response: &mut HookResponse, decision: Decision) {
-    response.decision = Some(decision);
     if decision == Decision::Deny {
-        let why = "the user was asked and denied it";
-        response.reason = Some(match response.reason.take() {
-            Some(reason) if !reason.trim().is_empty() => format!("{reason}\n({why})"),
-            _ => why.to_owned(),
-        });
+        response.turn_into_deny("the user was asked and denied it");
+    } else {
+        response.decision = Some(decision);
     }
 }
