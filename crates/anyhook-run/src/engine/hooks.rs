@@ -157,6 +157,7 @@ impl EventRun<'_> {
             }
         }
         match batch.as_slice() {
+            [] => {}
             [hook] => self.run_alone(hook, &mut effects),
             _ => self.run_batch(&batch, &mut effects),
         }
@@ -287,12 +288,13 @@ impl EventRun<'_> {
     }
 
     /// What every hook needs before it runs.
-    fn prepare<'a>(&mut self, hooks: impl IntoIterator<Item = &'a SelectedHook<'a>>) {
-        if self.cancel.is_none() {
+    fn prepare<'a>(&mut self, hooks: impl Iterator<Item = &'a SelectedHook<'a>> + Clone) {
+        // A built-in guard has ended before a signal could end it.
+        if self.cancel.is_none() && hooks.clone().any(|it| !runs_in_process(it)) {
             self.cancel = self.options.listen.and_then(|listen| listen());
         }
         let openhook = Some(NeutralDialect::OpenHook.as_str());
-        let mut hooks = hooks.into_iter();
+        let mut hooks = hooks;
         if hooks.any(|it| it.hook.handler.dialect.as_deref() == openhook) {
             self.envelopes = Some(self.take_envelopes());
         }
@@ -307,7 +309,7 @@ impl EventRun<'_> {
     /// Runs a hook while no other one does.
     fn run_alone(&mut self, hook: &CheckedHook<'_>, effects: &mut [HookEffect]) {
         let selected = &hook.selected;
-        self.prepare([selected]);
+        self.prepare(std::iter::once(selected));
         let skipped = self.skips(selected, effects);
         let Some(effect) = effects.get_mut(hook.position) else {
             return;
@@ -505,9 +507,14 @@ fn is_guard(selected: &SelectedHook<'_>) -> bool {
 
 /// Whether a hook takes time outside this process.
 fn runs_elsewhere(selected: &SelectedHook<'_>) -> bool {
+    !selected.hook.handler.is_async && !runs_in_process(selected)
+}
+
+/// Whether a hook is a built-in guard that starts no process.
+fn runs_in_process(selected: &SelectedHook<'_>) -> bool {
     let handler = &selected.hook.handler;
-    let is_guard = || GuardCommand::from_handler(handler).is_some();
-    !handler.is_async && (handler.kind != HandlerKind::Command || !is_guard())
+    let is_command = handler.kind == HandlerKind::Command && !handler.is_async;
+    is_command && GuardCommand::from_handler(handler).is_some()
 }
 
 /// The positions of the hooks that may rewrite the input, if that makes a difference:

@@ -183,7 +183,7 @@ impl Engine {
     pub fn approval_hold(&self) -> Duration {
         let settings = Settings::load(&self.dirs).unwrap_or_default();
         let seconds = settings.approvals.hold.clamp(0.0, MAX_HOLD.as_secs_f64());
-        Duration::from_secs_f64(seconds)
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
     /// Holds a call whose agent cannot ask, until the user answers. Changes the
@@ -196,7 +196,11 @@ impl Engine {
         if hold.is_zero() {
             return false;
         }
-        let cancel = outcome.delivery_options.cancel.clone();
+        let options = &mut outcome.delivery_options;
+        if options.cancel.is_none() {
+            options.cancel = options.listen.take().and_then(|listen| listen());
+        }
+        let cancel = options.cancel.clone();
         let decision = self.wait_for_answer(event, outcome, hold, cancel.as_ref());
         outcome.cancelled = cancel.as_ref().is_some_and(Cancel::is_set);
         let Some(decision) = decision.filter(|_| !outcome.cancelled) else {

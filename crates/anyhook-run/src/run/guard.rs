@@ -69,14 +69,30 @@ impl GuardCommand {
                 let words: Vec<&str> = words.collect();
                 // A variable is expanded for a program that is started.
                 let is_literal = !words.iter().any(|word| word.contains("${"));
-                is_literal.then(|| Self::from_words(words.iter().map(ToString::to_string)))?
+                is_literal.then(|| Self::from_words(words.into_iter()))?
             }
         }
+    }
+
+    /// Whether a command is a guard of whichever program `anyhook` runs. One that names
+    /// the program's file depends on that file.
+    pub(crate) fn is_by_name(command: HandlerCommand<'_>) -> bool {
+        let (HandlerCommand::Line(text) | HandlerCommand::Program(text, _)) = command;
+        let program = text.split_whitespace().next().unwrap_or_default();
+        !program.contains(['/', '\\']) && Self::from_command(command).is_some()
     }
 
     /// Only words that mean the same with and without a shell: for any other line
     /// a shell starts the program.
     pub fn from_line(command: &str) -> Option<Self> {
+        // Asked several times for every hook of a call, and nearly always so simple.
+        if command.bytes().all(|byte| byte == b' ' || is_plain(byte)) {
+            return Self::from_words(command.split(' ').filter(|it| !it.is_empty()));
+        }
+        Self::from_shell_line(command)
+    }
+
+    fn from_shell_line(command: &str) -> Option<Self> {
         let line = shell::split(command, Syntax::SCRIPT);
         let is_literal = |word: &Word| command.get(word.start..word.end).is_some_and(is_literal);
         if line.has_operators || line.is_cut || command.contains('\n') {
@@ -85,13 +101,13 @@ impl GuardCommand {
         if !line.words.iter().all(is_literal) {
             return None;
         }
-        Self::from_words(line.words.into_iter().map(|word| word.text))
+        Self::from_words(line.words.iter().map(|word| word.text.as_str()))
     }
 
-    fn from_words(mut words: impl Iterator<Item = String>) -> Option<Self> {
-        let is_guard = is_this_program(&words.next()?) && words.next()? == "guard";
+    fn from_words<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let is_guard = is_this_program(words.next()?) && words.next()? == "guard";
         is_guard.then(|| Self {
-            words: words.collect(),
+            words: words.map(str::to_owned).collect(),
         })
     }
 
@@ -135,10 +151,14 @@ impl GuardCommand {
     }
 }
 
+/// Whether a character means itself in every place of every shell's word.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte)
+}
+
 /// Whether a word has no part that a shell would change but its quotes.
 fn is_literal(raw: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    let rest = raw.trim_start_matches(is_plain);
+    let rest = raw.trim_start_matches(|c: char| c.is_ascii() && is_plain(c as u8));
     let quoted = |quote: char| {
         let inner = rest.strip_prefix(quote)?.strip_suffix(quote)?;
         Some(inner).filter(|inner| !inner.contains(quote))
@@ -150,6 +170,9 @@ fn is_literal(raw: &str) -> bool {
 
 /// Whether a program's name is `anyhook`, or the path of the program that runs.
 fn is_this_program(word: &str) -> bool {
+    if word == "anyhook" {
+        return true;
+    }
     let path = Path::new(word);
     let named = path.file_stem().is_some_and(|name| name == "anyhook");
     let has_folder = path.parent() != Some(Path::new(""));
@@ -380,5 +403,53 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         let line = format!("{} guard git", own.display());
         assert_eq!(words(&line).as_deref(), Some("git"), "{line}");
+    }
+
+    #[test]
+    fn a_simple_line_means_the_same_without_a_shell() {
+        let words = [
+            "anyhook",
+            "guard",
+            "git",
+            "--path=a/b",
+            "x:y@z,1%+",
+            "-",
+            "A=1",
+        ];
+        for count in 0..=words.len() {
+            for separator in [" ", "   "] {
+                let line = words.get(..count).unwrap().join(separator);
+                for line in [line.clone(), format!(" {line}  ")] {
+                    let simple = GuardCommand::from_line(&line);
+                    assert_eq!(simple, GuardCommand::from_shell_line(&line), "`{line}`");
+                    assert_eq!(simple.is_some(), count >= 2, "`{line}`");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_name_alone_depends_on_no_file() {
+        let is_by_name = |line| GuardCommand::is_by_name(HandlerCommand::Line(line));
+        assert!(is_by_name("anyhook guard git"));
+        assert!(is_by_name(" anyhook guard paths --forbid 'a b'"));
+        let own = std::env::current_exe().unwrap();
+        for line in [
+            "anyhook guard git; ./more.sh",
+            "./anyhook guard git",
+            "anyhook run",
+            &format!("{} guard git", own.display()),
+            &format!("'{}' guard git", own.display()),
+        ] {
+            assert!(!is_by_name(line), "{line}");
+        }
+        let args = ["guard".to_owned(), "git".to_owned()];
+        assert!(GuardCommand::is_by_name(HandlerCommand::Program(
+            "anyhook", &args
+        )));
+        let own = own.to_string_lossy();
+        assert!(!GuardCommand::is_by_name(HandlerCommand::Program(
+            &own, &args
+        )));
     }
 }

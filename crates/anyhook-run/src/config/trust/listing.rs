@@ -158,7 +158,9 @@ pub(in crate::config) fn hook_files(
         cwd: &working_dir(&hook.handler, root),
     };
     let variables = variables(hook, root, folder);
-    let lines = commands(hook).map(|command| command.to_line(|name| first_value(&variables, name)));
+    // A built-in guard reads its own files only: its other words are no paths.
+    let started = commands(hook).filter(|command| !GuardCommand::is_by_name(*command));
+    let lines = started.map(|command| command.to_line(|name| first_value(&variables, name)));
     let mut named = coverable(lines, context, &variables);
     for guard in commands(hook).filter_map(GuardCommand::from_command) {
         let (files, absent) = guard
