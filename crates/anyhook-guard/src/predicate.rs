@@ -190,10 +190,11 @@ impl Predicate {
         };
         one(&self.agents, &event.source)
             && one(&self.events, &event.event)
-            && one(
-                &self.permission_modes,
-                event.text(field::PERMISSION_MODE).unwrap_or_default(),
-            )
+            && (self.permission_modes.is_empty()
+                || one(
+                    &self.permission_modes,
+                    event.text(field::PERMISSION_MODE).unwrap_or_default(),
+                ))
             && self.tool_holds(input)
             && self.subagent_holds(event)
             && (self.cwds.is_empty()
@@ -229,12 +230,15 @@ impl Predicate {
     }
 
     fn subagent_holds(&self, event: &HookEvent) -> bool {
+        let Some(condition) = &self.subagent else {
+            return true;
+        };
         let kind = event.text(field::AGENT_TYPE);
-        let is_subagent = kind.is_some() || event.text(field::AGENT_ID).is_some();
-        match &self.subagent {
-            None => true,
-            Some(SubagentCondition::Any(wanted)) => *wanted == is_subagent,
-            Some(SubagentCondition::Types(types)) => {
+        match condition {
+            SubagentCondition::Any(wanted) => {
+                *wanted == (kind.is_some() || event.text(field::AGENT_ID).is_some())
+            }
+            SubagentCondition::Types(types) => {
                 kind.is_some_and(|kind| types.iter().any(|pattern| glob_matches(pattern, kind)))
             }
         }

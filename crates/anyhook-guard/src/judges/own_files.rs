@@ -1,5 +1,7 @@
 //! `self`: the hooks themselves.
 
+use std::cell::OnceCell;
+
 use super::Objections;
 use super::access::{Access, shell_files};
 use super::path_lists::patched_paths;
@@ -51,47 +53,63 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     found.ask_if_incomplete(input);
 }
 
+/// The lists are made when the first path is compared: most calls name none, and all
+/// paths of all agents take as long as the other guards together.
 struct ProtectedFiles<'i> {
-    /// Absolute files and folders, the former with patterns.
-    agent_files: Vec<String>,
-    folders: Vec<String>,
+    /// Absolute, with patterns.
+    agent_files: OnceCell<Vec<String>>,
+    /// Absolute.
+    folders: OnceCell<Vec<String>>,
     input: &'i GuardInput<'i>,
 }
 
 impl<'i> ProtectedFiles<'i> {
     fn new(input: &'i GuardInput<'i>) -> Self {
-        let mut agent_files = Vec::new();
-        for file in &input.context.agent_files {
-            if file.starts_with('/') {
-                agent_files.push(file.clone());
-                continue;
-            }
-            let relative = file.trim_start_matches("~/");
-            for base in [input.project.as_deref(), input.home.as_deref()]
-                .into_iter()
-                .flatten()
-            {
-                agent_files.push(format!("{base}/{relative}"));
-            }
-        }
-        let own = input.context.own_folders.iter();
-        let mut folders: Vec<String> = own
-            .filter_map(|folder| normalize(None, &folder.to_string_lossy()))
-            .collect();
-        if let Some(home) = &input.home {
-            folders.push(format!("{home}/.config/anyhook"));
-            folders.push(format!("{home}/.local/state/anyhook"));
-            folders.push(format!("{home}/.local/share/anyhook"));
-            folders.push(format!("{home}/Library/Application Support/anyhook"));
-        }
-        folders.push("/etc/anyhook".to_owned());
-        folders.push("/Library/Application Support/anyhook".to_owned());
-        folders.push("C:/ProgramData/anyhook".to_owned());
         Self {
-            agent_files,
-            folders,
+            agent_files: OnceCell::new(),
+            folders: OnceCell::new(),
             input,
         }
+    }
+
+    fn agent_files(&self) -> &[String] {
+        self.agent_files.get_or_init(|| {
+            let input = self.input;
+            let mut agent_files = Vec::new();
+            for file in &input.context.agent_files {
+                if file.starts_with('/') {
+                    agent_files.push(file.clone());
+                    continue;
+                }
+                let relative = file.trim_start_matches("~/");
+                for base in [input.project.as_deref(), input.home.as_deref()]
+                    .into_iter()
+                    .flatten()
+                {
+                    agent_files.push(format!("{base}/{relative}"));
+                }
+            }
+            agent_files
+        })
+    }
+
+    fn folders(&self) -> &[String] {
+        self.folders.get_or_init(|| {
+            let own = self.input.context.own_folders.iter();
+            let mut folders: Vec<String> = own
+                .filter_map(|folder| normalize(None, &folder.to_string_lossy()))
+                .collect();
+            if let Some(home) = &self.input.home {
+                folders.push(format!("{home}/.config/anyhook"));
+                folders.push(format!("{home}/.local/state/anyhook"));
+                folders.push(format!("{home}/.local/share/anyhook"));
+                folders.push(format!("{home}/Library/Application Support/anyhook"));
+            }
+            folders.push("/etc/anyhook".to_owned());
+            folders.push("/Library/Application Support/anyhook".to_owned());
+            folders.push("C:/ProgramData/anyhook".to_owned());
+            folders
+        })
     }
 
     /// What a protected path is; for a tree also if the path is above one.
@@ -118,7 +136,7 @@ impl<'i> ProtectedFiles<'i> {
         if matches_part(".anyhook") && !is_copy || file_name == ".openhook.json" {
             return Some("anyhook's manifest or policy");
         }
-        if self.folders.iter().any(|folder| is_within(path, folder)) {
+        if self.folders().iter().any(|folder| is_within(path, folder)) {
             return Some("anyhook's settings or state");
         }
         let git = parts.iter().position(|part| *part == ".git");
@@ -133,7 +151,7 @@ impl<'i> ProtectedFiles<'i> {
         {
             return Some("a git hook");
         }
-        if self.agent_files.iter().any(|file| {
+        if self.agent_files().iter().any(|file| {
             file == path
                 || file.contains('*') && glob_matches(file, path)
                 || is_pattern && glob_matches(path, file)
@@ -157,7 +175,7 @@ impl<'i> ProtectedFiles<'i> {
                 )
             };
             if is_small
-                && (self.agent_files.iter().any(is_above) || self.folders.iter().any(is_above))
+                && (self.agent_files().iter().any(is_above) || self.folders().iter().any(is_above))
             {
                 return Some("a folder with the hooks of an agent");
             }

@@ -109,7 +109,7 @@ pub(super) fn known_secret(text: &str) -> Option<&'static str> {
         return Some("a private key");
     }
     for (prefix, length) in TOKENS {
-        if *length == 0 {
+        if *length == 0 || text.len() < prefix.len() + length {
             continue;
         }
         for (at, _) in text.match_indices(prefix).take(16) {
