@@ -98,6 +98,10 @@ const fn case(
 
 fn nothing(_: &mut CacheScratch) {}
 
+fn with_settings(world: &mut CacheScratch) {
+    world.write("config/config.yaml", "approvals: { hold: 20 }\n");
+}
+
 fn remove(path: &Path) {
     fs::remove_file(path).unwrap();
 }
@@ -124,6 +128,12 @@ const CASES: &[Case] = &[
     }),
     case("a manifest comes before another", nothing, |world| {
         world.write("top/repo/.anyhook/hooks.yaml", HOOKS);
+    }),
+    case("the settings are edited", with_settings, |world| {
+        world.write("config/config.yaml", "approvals: { hold: 7 }\n");
+    }),
+    case("the settings come to be", nothing, |world| {
+        world.write("config/config.json", "{}");
     }),
     case("the user's manifest is removed", nothing, |world| {
         remove(&world.path("config/hooks.yaml"));
@@ -251,4 +261,14 @@ fn a_config_behind_a_symbolic_link_is_not_cached() {
     std::thread::sleep(Duration::from_millis(2600));
     world.load();
     assert!(!world.is_cached());
+}
+
+#[test]
+fn the_time_for_an_answer_counts_and_follows_the_settings() {
+    let mut world = CacheScratch::new();
+    with_settings(&mut world);
+    let limit = |world: &CacheScratch| world.load().time_limit(&world.event());
+    assert_eq!(limit(&world), Duration::from_secs(20));
+    world.write("config/config.yaml", "approvals: { hold: 7 }\n");
+    assert_eq!(limit(&world), Duration::from_secs(7));
 }

@@ -637,6 +637,11 @@ impl LoadProblem {
     }
 }
 
+/// Where the user's settings may be.
+pub(super) fn settings_paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    SETTINGS_NAMES.iter().map(|name| folder.join(name))
+}
+
 /// The path and text of the user's settings.
 pub(super) fn read_settings(folder: &Path) -> Result<Option<(PathBuf, String)>, LoadProblem> {
     let listing = list_folder(folder);

@@ -27,6 +27,8 @@ pub struct EffectiveConfig {
     pub(crate) notices: Vec<String>,
     /// Trusted manifests that do not apply any more.
     pub(crate) lost: Vec<LostGuard>,
+    /// How long a call may be held for an answer; only known where configs are cached.
+    approval_hold: Duration,
 }
 
 impl EffectiveConfig {
@@ -46,6 +48,8 @@ impl EffectiveConfig {
         }
         let begun = SystemTime::now();
         let (mut config, mut inspected) = Self::load_from_files(engine, &folders, None);
+        config.approval_hold = engine.approval_hold();
+        inspected.extend(discover::settings_paths(&engine.dirs.config));
         inspected.sort();
         inspected.dedup();
         for manifest in &mut config.manifests {
@@ -66,11 +70,12 @@ impl EffectiveConfig {
         engine.config_cache.as_ref()?.get(folders)
     }
 
-    /// How long the hooks of an event may take together.
+    /// How long an event may take in a process that caches configs: its hooks together,
+    /// and the time for which it may be held for an answer.
     pub fn time_limit(&self, event: &HookEvent) -> Duration {
         let hooks = self.manifests.iter().flat_map(|it| it.hooks_for(event));
         let timeouts = hooks.map(|selected| manifest::timeout(&selected.hook.handler));
-        timeouts.fold(Duration::ZERO, Duration::saturating_add)
+        timeouts.fold(self.approval_hold, Duration::saturating_add)
     }
 
     /// Also returns every path that the result depends on. With an event, only
@@ -130,6 +135,7 @@ impl EffectiveConfig {
             openhook: found.openhook,
             notices,
             lost,
+            approval_hold: Duration::ZERO,
         };
         (config, found.inspected_paths)
     }

@@ -151,8 +151,7 @@ impl PreparedCall for EngineCall {
         let event = &self.decoded.as_ref().ok()?.event;
         // The engine finds it in the cache.
         let config = EffectiveConfig::load_at(&self.host.engine, self.folders.clone(), event);
-        let hold = self.host.engine.approval_hold();
-        Some(config.time_limit(event).saturating_add(hold))
+        Some(config.time_limit(event))
     }
 
     fn failure(&self) -> Option<FailureReply> {
