@@ -66,6 +66,10 @@ impl Cancel {
     }
 }
 
+/// A process that takes longer is watched. Most hooks have ended by then, and the
+/// watchdog would take 0.3 of an empty process: its start is slower than theirs.
+const WATCH_AFTER: Duration = Duration::from_millis(5);
+
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
     Running,
@@ -85,8 +89,6 @@ pub(super) fn run(request: &ProcessRequest<'_>, options: SpawnOptions) -> Proces
         Ok(child) => child,
         Err(why) => return ProcessResult::not_started(why, started),
     };
-    // After the start, so that it costs no time: the program is being loaded.
-    let _watched = watchdog::watch(&child);
     match RunningProcess::new(&mut child) {
         Ok(process) => process.run(request, started),
         Err(error) => {
@@ -207,6 +209,8 @@ impl<'a> RunningProcess<'a> {
         let mut buffer = vec![0_u8; READ_BUFFER_BYTES];
         let mut unsent = request.stdin;
         self.write_input(&mut unsent);
+        let mut _watched = None;
+        let mut watch_at = started.checked_add(WATCH_AFTER);
 
         loop {
             let has_exited = matches!(phase, Phase::Draining | Phase::Evicting);
@@ -214,7 +218,8 @@ impl<'a> RunningProcess<'a> {
                 break;
             }
             let cancel = request.cancel.filter(|_| phase == Phase::Running);
-            let [exit, stdin, stdout, stderr, cancel] = self.wait(has_exited, cancel, deadline);
+            let wake_at = [deadline, watch_at].into_iter().flatten().min();
+            let [exit, stdin, stdout, stderr, cancel] = self.wait(has_exited, cancel, wake_at);
             if stdin {
                 self.write_input(&mut unsent);
             }
@@ -225,6 +230,9 @@ impl<'a> RunningProcess<'a> {
                 self.stderr.capture_available(&mut buffer);
             }
             let now = Instant::now();
+            if watch_at.take_if(|at| now >= *at).is_some() {
+                _watched = watchdog::watch(self.child);
+            }
             if exit && !has_exited {
                 self.stdin = None;
                 if phase == Phase::Running {

@@ -5,7 +5,8 @@
 //! is a process of its own that holds one end of a pipe; the kernel closes the
 //! other end whatever happens here. `PR_SET_PDEATHSIG` would not do: it reaches
 //! only the first process of a hook, is bound to the thread that has started it,
-//! exists only on Linux, and makes starting a hook several times slower.
+//! exists only on Linux, and makes starting a hook several times slower. A hook is
+//! watched after its first 5 ms, in which most have ended.
 //!
 //! It has its own session, so that a signal to the agent's group does not reach
 //! it, and no open files but the pipe, so that no one waits for it. A detached
