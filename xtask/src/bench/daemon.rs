@@ -1,8 +1,10 @@
 //! The daemon compared with a bare handler of its web framework, its store with
 //! plain inserts, and `run --server` with `run`.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -20,7 +22,8 @@ const PAYLOAD: &str = r#"{"session_id":"bench","transcript_path":"/tmp/t.jsonl",
 
 pub(super) fn run(setup: &Setup) -> Result<(), String> {
     measure_load(setup)?;
-    measure_dispatcher(setup)
+    measure_dispatcher(setup)?;
+    measure_ingest_memory(&setup.beside("ingest"))
 }
 
 fn measure_load(setup: &Setup) -> Result<(), String> {
@@ -97,6 +100,88 @@ fn measure_load(setup: &Setup) -> Result<(), String> {
     };
     println!("memory {early:.1} MiB, after {REQUEST_COUNT} requests {late:.1} MiB  {verdict}");
     Ok(())
+}
+
+const INGEST_SENDERS: usize = 50;
+const INGEST_ROUNDS: usize = 4;
+const INGEST_LINES: usize = 1000;
+const MAX_INGEST_MIB: f64 = 150.0;
+
+/// The peak memory of a daemon to which many machines send records at once.
+fn measure_ingest_memory(setup: &Setup) -> Result<(), String> {
+    let daemon = DaemonProcess::start(setup)?;
+    let address = daemon.url.trim_start_matches("http://");
+    let token = fs::read_to_string(setup.folder.join("state/token"));
+    let token = token.map_err(|error| format!("the daemon's token: {error}"))?;
+    let before = peak_memory_mib(daemon.child.id())?;
+    let results = std::thread::scope(|scope| {
+        let send = |sender| {
+            let token = token.trim();
+            scope.spawn(move || ingest_rounds(address, token, sender))
+        };
+        let threads: Vec<_> = (0..INGEST_SENDERS).map(send).collect();
+        let joined = threads.into_iter().map(|thread| {
+            let failed = |_| Err("a sender has panicked".to_owned());
+            thread.join().unwrap_or_else(failed)
+        });
+        joined.collect::<Result<Vec<usize>, String>>()
+    });
+    let taken: usize = results?.into_iter().sum();
+    let after = peak_memory_mib(daemon.child.id())?;
+    let verdict = if after <= MAX_INGEST_MIB {
+        "within"
+    } else {
+        "OVER"
+    };
+    println!(
+        "memory {before:.1} MiB, with {INGEST_SENDERS} senders of {INGEST_LINES} records each {after:.1} MiB ({taken} of {} batches taken at once)  {verdict} {MAX_INGEST_MIB}",
+        INGEST_SENDERS * INGEST_ROUNDS
+    );
+    Ok(())
+}
+
+/// Sends batches of about 1.4 MB; returns how many were taken and not put off.
+fn ingest_rounds(address: &str, token: &str, sender: usize) -> Result<usize, String> {
+    let text = "x".repeat(1024);
+    let mut taken = 0;
+    for round in 0..INGEST_ROUNDS {
+        let mut body = String::new();
+        for line in 0..INGEST_LINES {
+            let id = format!("01a1eef4-{sender:04x}-7{round:03x}-8000-{line:012x}");
+            let _ = writeln!(
+                body,
+                r#"{{"v":1,"id":"{id}","time":"2026-01-01T00:00:00.000Z","kind":"event","agent":"claude-code","event":{{"event":"before_tool_execute","source":"claude-code","native_event":"PreToolUse","session_id":"s{sender}","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/project","data":{{"tool_name":"shell","tool_input":{{"command":"echo {text}"}}}}}},"response":{{}},"answer":{{"exit":0}},"duration_ms":0.5}}"#
+            );
+        }
+        let status = post_records(address, token, &body).map_err(|error| error.to_string())?;
+        match status.as_str() {
+            "200" => taken += 1,
+            "429" => {}
+            other => return Err(format!("the daemon answered {other} to records")),
+        }
+    }
+    Ok(taken)
+}
+
+/// The status of the answer.
+fn post_records(address: &str, token: &str, body: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    // It may answer and close before it has read everything.
+    let _ = write!(
+        stream,
+        "POST /ingest HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split(' ').nth(1).unwrap_or_default();
+    Ok(status.to_owned())
+}
+
+fn peak_memory_mib(process: u32) -> Result<f64, String> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.map_err(|error| error.to_string())?;
+    super::measure::peak_memory_mib(&status)
 }
 
 /// A running `anyhook serve`, killed on drop.

@@ -97,3 +97,11 @@ pub(super) fn report(cases: &[Case<'_>], times: &[Times], limits: &[(&str, f64)]
         );
     }
 }
+
+/// The peak memory in the text of `/proc/PID/status`.
+pub(super) fn peak_memory_mib(status: &str) -> Result<f64, String> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    let kib = kib.ok_or_else(|| format!("no peak memory in `{status}`"))?;
+    Ok(kib / 1024.0)
+}
