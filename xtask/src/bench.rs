@@ -11,6 +11,7 @@ mod growth;
 mod guard;
 mod measure;
 mod openhook;
+pub(crate) mod order;
 mod store;
 
 use std::path::{Path, PathBuf};

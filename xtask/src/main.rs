@@ -25,6 +25,7 @@ cargo xtask test            run all tests
 cargo xtask docs [--check]  generate pages of docs/ and the models in sdk/ from the tables
 cargo xtask bench [NAME…]   measure speed, as ratios within one run;
                             store: --events N, --store ADDRESS
+cargo xtask order           trace `anyhook run` and write crates/anyhook/run.order (needs valgrind)
 cargo xtask dist [--check]  write archives and packages to dist/, and try to install them
 cargo xtask e2e [AGENT…]    test with the real agents from npm, against a fake model
 cargo xtask cross [TARGET…] build for windows, macos and linux-musl, or one of them
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         "test" => suite::run_tests(rest),
         "docs" => docs::run(rest),
         "bench" => bench::run(rest),
+        "order" => bench::order::make(),
         "dist" => dist::run_dist(rest),
         "e2e" => suite::run_e2e(rest),
         "cross" => cross::run_cross(rest),

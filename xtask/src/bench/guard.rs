@@ -15,19 +15,7 @@ const RULES_LIMIT: f64 = 2.0 * PRESET_LIMIT;
 
 /// Compares runs with built-in guards with one without hooks.
 pub(super) fn run(setup: &Setup) -> Result<(), String> {
-    let none = guard_project(setup, "no-guards", None)?;
-    let preset = guard_project(setup, "preset", Some(PRESET))?;
-    let mut rules = String::from("rules:\n");
-    for n in 0..200 {
-        let _ = writeln!(
-            rules,
-            "  - name: rule-{n}\n    when: {{ command: tool-{n} deploy }}\n    decision: deny\n    reason: not here"
-        );
-    }
-    let rules_path = setup.folder.join("rules/rules.yaml");
-    write(&rules_path, &rules, 0o644)?;
-    let manifest = "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: anyhook guard rules --file rules.yaml }\n";
-    let rules = guard_project(setup, "rules", Some(manifest))?;
+    let (none, preset, rules) = projects(setup)?;
     let cases = [
         Case::new("/bin/true", || Command::new("/bin/true")),
         none.call(setup, "run without hooks"),
@@ -47,6 +35,24 @@ pub(super) fn run(setup: &Setup) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Projects without hooks, with the standard preset, and with 200 rules.
+pub(super) fn projects(setup: &Setup) -> Result<(Project, Project, Project), String> {
+    let none = guard_project(setup, "no-guards", None)?;
+    let preset = guard_project(setup, "preset", Some(PRESET))?;
+    let mut rules = String::from("rules:\n");
+    for n in 0..200 {
+        let _ = writeln!(
+            rules,
+            "  - name: rule-{n}\n    when: {{ command: tool-{n} deploy }}\n    decision: deny\n    reason: not here"
+        );
+    }
+    let rules_path = setup.folder.join("rules/rules.yaml");
+    write(&rules_path, &rules, 0o644)?;
+    let manifest = "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: anyhook guard rules --file rules.yaml }\n";
+    let rules = guard_project(setup, "rules", Some(manifest))?;
+    Ok((none, preset, rules))
 }
 
 const PRESET: &str = include_str!("../../../crates/anyhook-install/src/init/standard.yaml");
