@@ -71,6 +71,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
         catches: &[
             "recursive or wildcard deletes of the root, a home folder, a system folder, the project itself or anything outside the project and the temporary folders",
             "deletes of `.git` in any project",
+            "plain deletes of single files of the system (not in `/usr/local`, `/opt`, `/srv`, `/run` and mounted disks) and in key folders such as `~/.ssh`",
             "`mkfs`, `wipefs`, `fdisk` and `parted` on a device, `dd` and redirects to a device",
             "`chmod -R`, `chown -R` and `chgrp -R` outside the project, and `chmod -R 777` anywhere",
             "`truncate`, `shred` and moves of, into and over system folders, the home folder and `.git`",
@@ -80,7 +81,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
         ],
         misses: &[
             "what a program or script does that the command starts",
-            "single files that a plain `rm FILE` deletes outside the project, except in system folders, `.git` and key folders",
+            "other single files that a plain `rm FILE` deletes outside the project",
             "symbolic links that lead out of the project",
         ],
     },
@@ -218,7 +219,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
             "`DROP`, `TRUNCATE`, `DELETE` and `UPDATE` without `WHERE`, `ALTER TABLE … DROP` through psql, mysql, mariadb, sqlite3, sqlcmd, duckdb, clickhouse-client and cqlsh: as argument, here-document, here-string or pipe",
             "`dropdb`, `mysqladmin drop`, `redis-cli FLUSHALL`, `mongosh` with `dropDatabase`, `drop`, `deleteMany({})`",
             "resets by frameworks: `rails db:drop`, `prisma migrate reset`, `manage.py flush` and their relatives",
-            "asks where the statement is only known at run time and comes from a command",
+            "asks where the statement is only known at run time and comes from a command or a script, unless that only hands on a file or a backup",
         ],
         misses: &[
             "statements in a file that is passed with `-f` or `<`",

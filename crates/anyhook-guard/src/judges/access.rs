@@ -721,6 +721,12 @@ fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, A
             _ => (text, words.get(index + 1).cloned()),
         };
         let value = || value.clone().unwrap_or_default();
+        // wget accepts any unambiguous start of an option.
+        let option = match option {
+            _ if option.len() > 7 && "--post-file".starts_with(option) => "--post-file",
+            _ if option.len() > 7 && "--body-file".starts_with(option) => "--body-file",
+            option => option,
+        };
         match option {
             "-o" | "--output" | "-O" | "--output-document" | "-D" | "--dump-header"
             | "--output-file" | "-c" | "--cookie-jar" | "-a"
@@ -776,13 +782,17 @@ fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, A
                         );
                     }
                 }
-                for prefix in ["-d@", "-F@", "-d", "-F"] {
-                    if let Some((_, path)) = text
-                        .strip_prefix(prefix)
-                        .and_then(|rest| rest.split_once('@'))
-                    {
-                        push(&ResolvedWord::new(path), Access::Read);
-                    }
+                // `-d@file`, `-sFname=@file`.
+                let letters = text
+                    .strip_prefix('-')
+                    .filter(|letters| !letters.starts_with('-'))
+                    .and_then(|letters| letters.split_once(['d', 'F']));
+                if let Some((before, rest)) = letters
+                    && before.chars().all(|letter| letter.is_ascii_alphabetic())
+                    && !before.contains(['o', 'u', 'H', 'A', 'e'])
+                    && let Some((_, path)) = rest.split_once('@')
+                {
+                    push(&ResolvedWord::new(path), Access::Read);
                 }
                 // httpie: `field@file`, `@file`.
                 if invocation.name.starts_with("http")

@@ -94,6 +94,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
     match name {
         "terraform" | "tofu" | "terragrunt" | "opentofu" => {
             let is_destroy = has("destroy")
+                || has("destroy-all")
                 || invocation.has_option("", &["-destroy", "--destroy"]) && has("apply");
             if is_destroy {
                 deny(found, "destroy", "this destroys infrastructure");
@@ -146,6 +147,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 );
             }
         }
+        "azd" if first == "down" => deny(found, "destroy", "this destroys infrastructure"),
         "sam" if first == "delete" => deny(found, "destroy", "this deletes a stack"),
         "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" | "microk8s"
         | "minikube"
@@ -242,7 +244,14 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 "this deletes a repository or a part of it",
             );
         }
-        "docker" | "podman" | "nerdctl" | "docker-compose" => {
+        "colima" | "limactl" if first == "delete" || first == "prune" => {
+            found.ask_user(
+                "containers",
+                shown(),
+                "this deletes a machine with its containers",
+            );
+        }
+        "docker" | "podman" | "nerdctl" | "docker-compose" | "podman-compose" => {
             judge_docker(name, &lower, invocation, found);
         }
         "eksctl" | "kops" | "kind" | "k3d" | "minikube" | "gke-deploy" | "rosa" | "talosctl"
@@ -269,7 +278,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         | "rclone" | "s3cmd" | "mc" | "s5cmd" | "s4cmd" | "ovhcloud" | "lxc" | "incus"
         | "virsh" | "multipass" | "packer" | "vagrant" | "step" | "confluent" | "atlas"
         | "pscale" | "neonctl" | "railway" | "upsun" | "platform" | "render" | "ecs-cli"
-        | "ansible-galaxy" | "cf" | "snowsql" => {
+        | "ansible-galaxy" | "cf" | "snowsql" | "turso" | "nova" | "govc" | "koyeb"
+        | "northflank" | "ionosctl" | "packet" | "metal" | "clever" | "scalingo" | "qovery"
+        | "akash" | "eas" => {
             let is_delete = lower.iter().take(4).any(|text| {
                 matches!(
                     text.as_str(),
@@ -287,6 +298,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 ) || text.starts_with("delete-")
                     || text.starts_with("terminate-")
                     || text.ends_with("-delete")
+                    || text.ends_with(":delete")
+                    || text.ends_with(".destroy")
+                    || text.ends_with(".remove")
             }) || matches!(first, "rm" | "rb" | "deletefile")
                 && matches!(name, "mc" | "s5cmd" | "s3cmd")
                 || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"])
@@ -315,7 +329,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     || text.ends_with(":remove") && name == "heroku"
                     || (text.ends_with(":disable") || text.ends_with(":remove"))
                         && name == "firebase"
-            });
+            }) || first == "ps:scale"
+                && lower.iter().any(|text| text.ends_with("=0"));
             if is_delete {
                 deny(found, "delete", "this deletes an application or its data");
             }
@@ -428,6 +443,8 @@ fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'
         "purge-",
         "remove-",
         "batch-delete",
+        "close-account",
+        "leave-organization",
         "disable-key",
         "schedule-key-deletion",
         "cancel-",
@@ -492,6 +509,7 @@ fn judge_github(lower: &[String], invocation: &Invocation, found: &mut Objection
             "delete",
         )
         | ("secret" | "variable", "remove")
+        | ("workflow", "disable")
         | ("release", "delete-asset") => {
             found.ask_user(
                 "repository",
@@ -536,7 +554,7 @@ fn judge_github(lower: &[String], invocation: &Invocation, found: &mut Objection
 fn judge_docker(name: &str, lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let mut words: Vec<&str> = lower.iter().map(String::as_str).collect();
-    if name == "docker-compose" {
+    if matches!(name, "docker-compose" | "podman-compose") {
         words.insert(0, "compose");
     }
     let has_volumes = invocation

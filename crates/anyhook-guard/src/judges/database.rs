@@ -19,6 +19,8 @@ const SQL_CLIENTS: &[&str] = &[
     "clickhouse",
     "cqlsh",
     "sqlplus",
+    "mysqlsh",
+    "influx",
     "mycli",
     "pgcli",
     "litecli",
@@ -68,7 +70,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
 fn judge_invocation(analysis: &ShellAnalysis, invocation: &Invocation, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let name = invocation.name.as_str();
-    if invocation.has_option("", &["--help", "--version"]) && !matches!(name, "mongosh") {
+    if invocation.shows_help() && !matches!(name, "mongosh") {
         return;
     }
     let texts: Vec<&str> = invocation.texts().collect();
@@ -188,6 +190,17 @@ fn judge_invocation(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
             }) {
                 found.deny("statement", shown(), format!("this {what}"));
             }
+            let piped = invocation.input_text.as_deref();
+            if let Some(what) = piped
+                .filter(|_| {
+                    texts
+                        .iter()
+                        .any(|text| matches!(*text, "connect" | "pg:psql" | "proxy"))
+                })
+                .and_then(destructive_statement)
+            {
+                found.deny("statement", shown(), format!("this {what}"));
+            }
             judge_framework(invocation, &lower(), found);
         }
         "curl" | "http" | "xh" => judge_search_index(invocation, &texts, found),
@@ -241,7 +254,9 @@ fn judge_sql_client(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
             .unwrap_or_default()
             .iter();
         if sources.any(|source| {
-            SQL_CLIENTS.contains(&source.name.as_str()) || source.has_word("sqlflush")
+            SQL_CLIENTS.contains(&source.name.as_str())
+                || source.has_word("sqlflush")
+                || puts_statements_together(source)
         }) {
             found.ask_user(
                 "dynamic",
@@ -265,6 +280,30 @@ fn judge_sql_client(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
             "the statement is only known at run time; write it out",
         );
     }
+}
+
+/// Programs that hand on a file or a backup, unlike those that write statements.
+fn puts_statements_together(source: &Invocation) -> bool {
+    let name = source.name.as_str();
+    let is_script = source
+        .words
+        .first()
+        .is_some_and(|program| program.text.contains('/') && !program.text.starts_with("/usr"));
+    is_script
+        || source.code.is_some()
+        || matches!(
+            name,
+            "curl"
+                | "wget"
+                | "python"
+                | "python3"
+                | "node"
+                | "ruby"
+                | "perl"
+                | "php"
+                | "sh"
+                | "bash"
+        )
 }
 
 /// Libraries through which an interpreter's code reaches a database.
@@ -584,7 +623,8 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         }
         "sequelize" | "sequelize-cli" => starts("db:drop") || starts("db:migrate:undo:all"),
         "knex" => has("migrate:rollback") && has("--all"),
-        "typeorm" => has("schema:drop"),
+        "hasura" if has("migrate") && has("--down") && has("all") => true,
+        _ if name.starts_with("typeorm") => has("schema:drop"),
         "mix" => starts("ecto.drop") || starts("ecto.reset"),
         "mikro-orm" => starts("schema:drop") || starts("schema:fresh") || starts("migration:fresh"),
         "sea-orm-cli" => has("fresh") || has("reset") || has("refresh"),

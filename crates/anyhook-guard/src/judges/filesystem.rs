@@ -82,6 +82,10 @@ impl Places<'_> {
         if text.starts_with(UNKNOWN) && invocation.place != InvocationPlace::Container {
             return Location::Unknown;
         }
+        // Above a folder that is not known.
+        if text.contains("\0/..") && invocation.place == InvocationPlace::Local {
+            return Location::Unknown;
+        }
         let is_away = invocation.place != InvocationPlace::Local;
         let Some(path) = normalize(invocation.cwd.as_deref(), text) else {
             // Relative to a folder that is not known.
@@ -305,10 +309,10 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
 
 fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
-    if invocation.is_fork_bomb {
+    if invocation.is_fork_bomb || invocation.code.as_deref().is_some_and(forks_without_end) {
         return found.deny("fork-bomb", shown(), "this starts itself without end");
     }
-    if invocation.has_option("", &["--help", "--version"]) {
+    if invocation.shows_help() {
         return;
     }
     for redirect in &invocation.redirects {
@@ -339,8 +343,8 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         }
     }
     match name {
-        "rm" | "grm" | "srm" | "rimraf" | "del-cli" | "unlink" | "rmdir" | "shred" | "trash"
-        | "trash-put" | "trash-cli" | "deltree" | "Remove-Item" | "remove-item" => {
+        "rm" | "grm" | "srm" | "wipe" | "rimraf" | "del-cli" | "unlink" | "rmdir" | "shred"
+        | "trash" | "trash-put" | "trash-cli" | "deltree" | "Remove-Item" | "remove-item" => {
             deletes(invocation, name, places, found);
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => {
@@ -350,9 +354,7 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
                 .any(|via| matches!(via.as_str(), "find" | "xargs"));
             if invocation.has_option("R", &["--recursive"]) || is_listed {
                 let rule = "permissions";
-                let is_open = invocation
-                    .texts()
-                    .any(|text| matches!(text, "777" | "0777" | "a+rwx" | "ugo+rwx" | "000"));
+                let is_open = name == "chmod" && invocation.texts().any(opens_or_locks);
                 let mut operands = invocation.operands().filter(|word| word.text != "--");
                 if !invocation
                     .texts()
@@ -383,6 +385,15 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
                             shown(),
                             "which tree this changes is only known at run time",
                         ),
+                        Location::Inside
+                            if name == "chmod" && invocation.texts().any(opens_to_all) =>
+                        {
+                            found.deny(
+                                rule,
+                                shown(),
+                                "this opens up or locks a whole tree; name the files that need it",
+                            );
+                        }
                         Location::Inside | Location::Temporary => {}
                     }
                 }
@@ -407,8 +418,10 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         }
         "cp" | "gcp" | "install" | "ln" | "tee" | "truncate" | "dd" | "sed" | "rsync" | "gtee"
         | "perl" | "patch" | "find" => {
-            let deletes_rest =
-                name == "rsync" && invocation.texts().any(|text| text.starts_with("--del"));
+            let is_dry = invocation.has_option("n", &["--dry-run", "--list-only"]);
+            let deletes_rest = name == "rsync"
+                && !is_dry
+                && invocation.texts().any(|text| text.starts_with("--del"));
             let from_nothing = invocation
                 .texts()
                 .any(|text| text == "/dev/null" || text == "if=/dev/null");
@@ -471,7 +484,14 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         {
             found.deny("device", shown(), "this destroys the content of a device");
         }
-        "lvremove" | "vgremove" | "pvremove" => {
+        "lvm"
+            if invocation
+                .texts()
+                .any(|text| matches!(text, "lvremove" | "vgremove" | "pvremove")) =>
+        {
+            found.deny("device", shown(), "this removes a volume");
+        }
+        "lvremove" | "vgremove" | "pvremove" if !invocation.has_option("t", &["--test"]) => {
             found.deny("device", shown(), "this removes a volume");
         }
         "zpool" | "zfs" if invocation.has_word("destroy") => {
@@ -505,7 +525,8 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         "systemctl"
             if invocation
                 .texts()
-                .any(|text| matches!(text, "poweroff" | "reboot" | "halt" | "kexec")) =>
+                .any(|text| matches!(text, "poweroff" | "reboot" | "halt" | "kexec"))
+                || invocation.has_word("isolate") =>
         {
             found.deny("machine", shown(), "this stops the machine");
         }
@@ -518,6 +539,10 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
             deletes(invocation, "trash", places, found);
         }
         "killall5" => found.deny("machine", shown(), "this ends every process of the machine"),
+        // Whose processes, and no name of a program.
+        "pkill" | "killall" | "skill" | "slay" if ends_all_of_user(invocation) => {
+            found.deny("machine", shown(), "this ends every process of a user");
+        }
         "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
             found.deny("machine", shown(), "this ends every process of the user");
         }
@@ -613,14 +638,16 @@ fn deletes(invocation: &Invocation, name: &str, places: &Places<'_>, found: &mut
             Location::System | Location::Outside if is_wide => {
                 found.deny("delete-outside", shown(), "this deletes files outside the project; delete inside it, or ask the user to do it");
             }
-            Location::System if name == "shred" || name == "unlink" => {
+            Location::System
+                if name == "shred" || name != "rmdir" && is_file_of_system(invocation, operand) =>
+            {
                 found.deny(
                     "delete-outside",
                     shown(),
                     "this deletes a file of the system",
                 );
             }
-            Location::Outside if name == "shred" => {
+            Location::Outside if name == "shred" || is_in_key_folder(invocation, operand) => {
                 found.deny(
                     "delete-outside",
                     shown(),
@@ -656,6 +683,103 @@ fn deletes(invocation: &Invocation, name: &str, places: &Places<'_>, found: &mut
             }
         }
     }
+}
+
+/// Folders of the system in which users install and keep things themselves.
+const USERS_OWN_FOLDERS: &[&str] = &[
+    "/media",
+    "/mnt",
+    "/opt",
+    "/run",
+    "/srv",
+    "/usr/local",
+    "/var/run",
+    "/Volumes",
+];
+
+fn is_file_of_system(invocation: &Invocation, word: &ResolvedWord) -> bool {
+    normalize(invocation.cwd.as_deref(), &word.text).is_some_and(|path| {
+        !USERS_OWN_FOLDERS
+            .iter()
+            .any(|folder| is_within(&path, folder))
+    })
+}
+
+fn is_in_key_folder(invocation: &Invocation, word: &ResolvedWord) -> bool {
+    normalize(invocation.cwd.as_deref(), &word.text).is_some_and(|path| {
+        [".ssh", ".gnupg", ".aws", ".kube", ".password-store"]
+            .iter()
+            .any(|folder| path.split('/').any(|part| part == *folder))
+            && !path.ends_with("/known_hosts.old")
+    })
+}
+
+/// `while True: os.fork()`, `fork while fork`.
+fn forks_without_end(code: &str) -> bool {
+    let code: String = code.split_whitespace().collect();
+    [
+        "fork()",
+        "forkwhilefork",
+        "whilefork",
+        "fork,redo",
+        "{fork}",
+        "loop{fork",
+    ]
+    .iter()
+    .any(|mark| code.contains(mark))
+        && [
+            "while1",
+            "whileTrue",
+            "while(1)",
+            "while(true)",
+            "for(;;)",
+            "whilefork",
+            "loop{",
+            "loopdo",
+            "{redo",
+            "for;;",
+        ]
+        .iter()
+        .any(|mark| code.contains(mark))
+}
+
+/// A mode that lets everyone do everything.
+fn opens_to_all(mode: &str) -> bool {
+    matches!(
+        mode,
+        "777" | "0777" | "a+rwx" | "ugo+rwx" | "a=rwx" | "ugo=rwx"
+    )
+}
+
+/// A mode that lets everyone write, or nobody read.
+fn opens_or_locks(mode: &str) -> bool {
+    if opens_to_all(mode) || matches!(mode, "000" | "0000") {
+        return true;
+    }
+    mode.split(',').any(|part| {
+        let Some(at) = part.find(['+', '=']) else {
+            return false;
+        };
+        let (who, what) = part.split_at(at);
+        who.chars().all(|letter| "ugoa".contains(letter))
+            && (who.contains(['o', 'a']))
+            && what.contains('w')
+            && what.chars().skip(1).all(|letter| "rwxXst".contains(letter))
+    })
+}
+
+fn ends_all_of_user(invocation: &Invocation) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    let user = texts
+        .iter()
+        .position(|text| matches!(*text, "-u" | "-U" | "--user" | "--euid" | "--uid"));
+    user.is_some_and(|at| {
+        let mut rest = texts
+            .iter()
+            .enumerate()
+            .filter(|(index, text)| *index != at + 1 && !text.starts_with('-'));
+        rest.next().is_none()
+    })
 }
 
 fn moves(invocation: &Invocation, places: &Places<'_>, found: &mut Objections<'_>) {

@@ -217,6 +217,15 @@ fn judge_invocation(
     call.judge_verb(&verb, aliases, found);
 }
 
+/// `git -c gc.pruneExpire=now gc`.
+fn sets_prune_at_once(invocation: &Invocation) -> bool {
+    invocation.texts().any(|text| {
+        text.to_ascii_lowercase()
+            .strip_prefix("gc.pruneexpire=")
+            .is_some_and(|value| matches!(value, "now" | "all" | "0"))
+    })
+}
+
 /// Whether what follows a commit is a file: a path, or a name with an extension.
 fn names_file(operands: &[&str]) -> bool {
     operands.iter().skip(1).any(|text| {
@@ -242,6 +251,19 @@ impl GitCall<'_> {
     fn has(&self, letters: &str, long: &[&str]) -> bool {
         self.before_dashes()
             .any(|text| is_option(text, letters, long))
+    }
+
+    /// Whether changes are thrown away; in `-bfix` the name of a branch follows the letter.
+    fn is_forced(&self, named: &[char], long: &[&str]) -> bool {
+        self.before_dashes().any(|text| {
+            let is_cluster = text.starts_with('-') && !text.starts_with("--");
+            let end = text.find(named).filter(|_| is_cluster);
+            is_option(
+                text.get(..end.unwrap_or(text.len())).unwrap_or(text),
+                "f",
+                long,
+            )
+        })
     }
 
     /// Operands before and after `--`, options left out.
@@ -357,7 +379,7 @@ impl GitCall<'_> {
             "checkout" => {
                 let dashes = self.texts.iter().position(|text| *text == "--");
                 let creates = self.has("bBt", &["--track", "--orphan", "--detach"]);
-                if self.has("f", &["--force"]) && !creates {
+                if self.is_forced(&['b', 'B'], &["--force"]) {
                     found.deny("discard", shown(), "this discards uncommitted work");
                 } else if dashes.is_some_and(|at| at + 1 < self.texts.len())
                     || dashes.is_some() && !self.invocation.input_from.is_empty()
@@ -382,7 +404,7 @@ impl GitCall<'_> {
                     found.ask_user("discard", shown(), "this moves an existing branch");
                 }
             }
-            "switch" if self.has("f", &["--force", "--discard-changes"]) => {
+            "switch" if self.is_forced(&['c', 'C'], &["--force", "--discard-changes"]) => {
                 found.deny("discard", shown(), "this discards uncommitted work");
             }
             "restore" => {
@@ -428,16 +450,23 @@ impl GitCall<'_> {
             "stash" if matches!(operands.first(), Some(&"drop" | &"clear")) => {
                 found.deny("stash", shown(), "this deletes stashed work");
             }
-            "reflog" if matches!(operands.first(), Some(&"expire" | &"delete" | &"drop")) => {
+            "reflog"
+                if matches!(operands.first(), Some(&"expire" | &"delete" | &"drop"))
+                    && !self.has("n", &["--dry-run"]) =>
+            {
                 found.deny(
                     "history",
                     shown(),
                     "this deletes the record with which lost commits can be found",
                 );
             }
-            "gc" if self
-                .before_dashes()
-                .any(|text| text.starts_with("--prune=now") || text.starts_with("--prune=all")) =>
+            "gc" if self.before_dashes().any(|text| {
+                text.split_once('=').is_some_and(|(option, value)| {
+                    option.len() > 2
+                        && "--prune".starts_with(option)
+                        && matches!(value, "now" | "all" | "0")
+                })
+            }) || sets_prune_at_once(self.invocation) =>
             {
                 found.deny(
                     "history",
@@ -463,6 +492,7 @@ impl GitCall<'_> {
             "symbolic-ref" if self.has("d", &["--delete"]) => {
                 found.deny("delete-branch", shown(), "this deletes a reference");
             }
+            "filter-repo" if self.has("", &["--dry-run", "--analyze"]) => {}
             "filter-branch" | "filter-repo" | "replace"
                 if !operands.is_empty() || !self.texts.is_empty() || verb != "replace" =>
             {

@@ -50,7 +50,7 @@ pub(crate) fn host_matches(pattern: &str, host: &str) -> bool {
 pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
     let mut hosts = Vec::new();
     let name = invocation.name.as_str();
-    if invocation.has_option("", &["--help", "--version"]) {
+    if invocation.shows_help() {
         return hosts;
     }
     for redirect in &invocation.redirects {
@@ -114,11 +114,12 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                     &["-p", "-w", "-x", "-X", "-e", "-s", "-i", "-q", "-c"]
                 },
             );
-            for text in texts
-                .iter()
-                .skip(at.saturating_sub(1))
-                .take(if name == "dig" { 4 } else { 1 })
-            {
+            for text in texts.iter().skip(at.saturating_sub(1)).take(match name {
+                "dig" => 4,
+                // The server that is asked follows the name.
+                "nslookup" | "host" => 2,
+                _ => 1,
+            }) {
                 let text = text.trim_start_matches(['@', '/']);
                 if !text.starts_with(['-', '+'])
                     && (text.contains(['.', ':', UNKNOWN])
@@ -180,9 +181,32 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
             }
         }
         "git" | "hub" | "svn" | "hg" => git_hosts(invocation, &mut hosts),
+        "mount" | "umount" | "showmount" => {
+            for operand in invocation.operands() {
+                hosts.extend(remote_path_host(&operand.text));
+            }
+        }
+        "Test-NetConnection" | "tnc" | "Test-Connection" | "Resolve-DnsName"
+        | "Enter-PSSession" | "New-PSSession" => {
+            let named = texts.windows(2).find_map(|pair| match pair {
+                [option, host]
+                    if matches!(
+                        option.to_ascii_lowercase().as_str(),
+                        "-computername" | "-targetname" | "-name"
+                    ) =>
+                {
+                    Some(*host)
+                }
+                _ => None,
+            });
+            let first = || texts.iter().find(|text| !text.starts_with('-')).copied();
+            hosts.extend(named.or_else(first).map(url_or_host));
+        }
         "psql" | "mysql" | "mariadb" | "mongosh" | "mongo" | "redis-cli" | "pg_dump"
-        | "mysqldump" | "sqlcmd" | "clickhouse-client" | "cqlsh" | "ldapsearch"
-        | "mosquitto_pub" | "mosquitto_sub" | "kcat" | "kafkacat" | "nats" | "swaks" => {
+        | "mongodump" | "mongorestore" | "mongoexport" | "mongoimport" | "pg_restore"
+        | "pg_dumpall" | "mysqladmin" | "createdb" | "dropdb" | "pg_isready" | "mysqldump"
+        | "sqlcmd" | "clickhouse-client" | "cqlsh" | "ldapsearch" | "mosquitto_pub"
+        | "mosquitto_sub" | "kcat" | "kafkacat" | "nats" | "swaks" => {
             for pair in texts.windows(2) {
                 let is_host = match pair {
                     ["-h" | "--host" | "-S" | "--server", _] => true,
@@ -221,7 +245,7 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         | "certutil" | "bitsadmin" | "mshta" | "regsvr32" => {
             for text in &texts {
                 // `-e URL=https://…` hands a value on.
-                let sets = texts.contains(&"config");
+                let sets = texts.iter().any(|text| matches!(*text, "config" | "env"));
                 let text = text
                     .trim_start_matches("git+")
                     .rsplit_once("=http")
@@ -318,6 +342,25 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
             && !value.text.starts_with("unix:")
         {
             hosts.push(url_or_host(&value.text));
+        }
+        // Where a package manager gets its packages from.
+        let is_registry = matches!(
+            lower.as_str(),
+            "pip_index_url"
+                | "pip_extra_index_url"
+                | "npm_config_registry"
+                | "goproxy"
+                | "uv_index_url"
+                | "uv_default_index"
+                | "uv_index"
+                | "yarn_registry"
+                | "cargo_registries_default_index"
+                | "bundle_mirror__https://rubygems__org/"
+                | "hf_endpoint"
+                | "aws_endpoint_url"
+        );
+        if is_registry {
+            hosts.extend(value.text.split([',', '|', ' ']).filter_map(url_host));
         }
         if name == "GIT_SSH_COMMAND" || name == "GIT_PROXY_COMMAND" {
             hosts.extend(proxy_hosts(&value.text));

@@ -37,13 +37,30 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
                     "this deletes anyhook's manifests; only the user may do that",
                 );
             }
-            let ends = invocation.name == "kill"
+            // Programs that find a process or a program by its name.
+            let finders: &[&str] = match invocation.name.as_str() {
+                "kill" | "Stop-Process" | "spps" => {
+                    &["pgrep", "pidof", "ps", "grep", "Get-Process", "gps"]
+                }
+                "rm" | "mv" | "chmod" | "unlink" | "shred" => {
+                    &["which", "command", "type", "whereis"]
+                }
+                _ => &[],
+            };
+            let is_fed = !invocation.input_from.is_empty()
+                || invocation.words.iter().any(|word| !word.sources.is_empty());
+            let ends = !finders.is_empty()
+                && is_fed
                 && analysis.upstream([index]).iter().any(|source| {
-                    matches!(source.name.as_str(), "pgrep" | "pidof" | "ps" | "grep")
+                    finders.contains(&source.name.as_str())
                         && source.texts().any(|text| text.contains("anyhook"))
                 });
             if ends {
-                found.deny("program", invocation.shown(), "this ends anyhook");
+                found.deny(
+                    "program",
+                    invocation.shown(),
+                    "this ends or removes anyhook",
+                );
             }
             if found.is_settled() {
                 return;

@@ -6,7 +6,7 @@ use super::hosts::{contacted_hosts, host_matches};
 use crate::input::GuardInput;
 use crate::paths::{glob_matches, normalize};
 use crate::shell::{
-    Invocation, RedirectKind, ResolvedWord, SHELLS, ShellAnalysis, UNKNOWN, program_name,
+    Invocation, RedirectKind, ResolvedWord, SHELLS, ShellAnalysis, UNKNOWN, is_option, program_name,
 };
 
 const DOWNLOADERS: &[&str] = &[
@@ -137,7 +137,7 @@ fn is_download(invocation: &Invocation) -> bool {
         _ => {
             DOWNLOADERS.contains(&name)
                 || invocation.redirects.iter().any(|redirect| {
-                    redirect.kind == RedirectKind::Input
+                    matches!(redirect.kind, RedirectKind::Input | RedirectKind::ReadWrite)
                         && redirect.target.text.starts_with("/dev/tcp/")
                 })
         }
@@ -209,7 +209,7 @@ fn judge_invocation(
 ) {
     let shown = || invocation.shown();
     let name = invocation.name.as_str();
-    if invocation.has_option("", &["--help", "--version"]) && !SHELLS.contains(&name) {
+    if invocation.shows_help() && !SHELLS.contains(&name) {
         // A file that was just downloaded runs with any option.
         return judge_saved(analysis, index, invocation, downloaded, found);
     }
@@ -225,8 +225,10 @@ fn judge_invocation(
     };
     // What runs its input or a word as code.
     let runs_input = runs_standard_input(invocation);
-    let runs_words = matches!(name, "eval" | "source" | "." | "trap" | "dpkg" | "rpm")
-        || is_interpreter(name)
+    let runs_words = matches!(
+        name,
+        "eval" | "source" | "." | "trap" | "dpkg" | "rpm" | "su"
+    ) || is_interpreter(name)
         || name.is_empty() && !invocation.words.is_empty()
         || matches!(name, "xargs" | "crontab");
     if runs_input || runs_words {
@@ -701,7 +703,20 @@ fn judge_saved(
     {
         downloaded.extend(absolute(&last.text));
     }
-    if matches!(name, "mv" | "cp") {
+    if name == "dd" {
+        let value = |prefix: &str| {
+            let mut texts = invocation.texts();
+            texts
+                .find_map(|text| text.strip_prefix(prefix))
+                .and_then(absolute)
+        };
+        if let (Some(from), Some(to)) = (value("if="), value("of="))
+            && downloaded.contains(&from)
+        {
+            downloaded.push(to);
+        }
+    }
+    if matches!(name, "mv" | "cp" | "ln" | "install") {
         let operands: Vec<String> = invocation
             .operands()
             .filter_map(|word| absolute(&word.text))
@@ -942,7 +957,8 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                     && texts.iter().any(|text| text.starts_with("github:")))
         }
         "cargo" => {
-            has("install") && (has("--git") || texts.iter().any(|text| text.starts_with("--git=")))
+            (has("install") || has("add"))
+                && (has("--git") || texts.iter().any(|text| text.starts_with("--git=")))
         }
         "go" => {
             matches!(first, "run" | "install") && texts.iter().any(|text| text.contains("://"))
@@ -974,7 +990,7 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                     .any(|text| text.starts_with("http") || text.contains("=http"))
         }
         "helm" => {
-            matches!(first, "install" | "upgrade")
+            (matches!(first, "install" | "upgrade") || first == "plugin" && has("install"))
                 && texts.iter().any(|text| text.starts_with("http"))
         }
         "code" | "cursor" => has("--install-extension") && names_address(),
@@ -993,6 +1009,10 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
         "add-apt-repository" | "apt-add-repository" => true,
         "krew" | "asdf" => first == "plugin" && names_address(),
         "ansible-galaxy" => names_address(),
+        "gh" => first == "extension" && (has("install") || has("upgrade")),
+        "julia" => invocation.code.as_deref().is_some_and(|code| {
+            code.contains("Pkg.add") && (code.contains("url=") || code.contains("url ="))
+        }),
         "Rscript" | "R" => invocation
             .code
             .as_deref()
@@ -1031,9 +1051,11 @@ fn judge_shells(invocation: &Invocation, found: &mut Objections<'_>) {
     let texts: Vec<&str> = invocation.texts().collect();
     let is_reverse = match name {
         "nc" | "ncat" | "netcat" => {
-            texts.windows(2).any(|pair| matches!(pair, [option, program] if matches!(*option, "-e" | "-c" | "--exec" | "--sh-exec" | "-ec") && SHELLS.contains(&program_name(program).as_str()) || matches!(pair, ["-e" | "--exec" | "--sh-exec", _])))
+            texts.iter().any(|text| ["--exec=", "--sh-exec=", "--lua-exec="].iter().any(|option| text.starts_with(option)))
+                || texts.windows(2).any(|pair| matches!(pair, [option, program] if is_option(option, "ec", &[]) && SHELLS.contains(&program_name(program).as_str())))
+                || texts.windows(2).any(|pair| matches!(pair, [option, program] if matches!(*option, "-e" | "-c" | "--exec" | "--sh-exec" | "-ec") && SHELLS.contains(&program_name(program).as_str()) || matches!(pair, ["-e" | "--exec" | "--sh-exec", _])))
         }
-        "socat" => texts.iter().any(|text| text.to_ascii_lowercase().starts_with("exec:") || text.to_ascii_lowercase().starts_with("system:")),
+        "socat" => texts.iter().any(|text| text.to_ascii_lowercase().starts_with("exec:") || text.to_ascii_lowercase().starts_with("system:") || text.to_ascii_lowercase().starts_with("shell")),
         _ => {
             SHELLS.contains(&name) && invocation.redirects.iter().any(|redirect| redirect.target.text.starts_with("/dev/tcp/") || redirect.target.text.starts_with("/dev/udp/"))
         }

@@ -92,6 +92,9 @@ const SECRET_NAMES: &[&str] = &[
     ".node_repl_history",
     ".irb_history",
     "auth.json",
+    ".credentials.json",
+    "ssh_host_*_key",
+    "NuGet.Config",
     "hosts.yml.token",
     "application_default_credentials.json",
     "access_tokens.db",
@@ -128,6 +131,11 @@ const SECRET_PATHS: &[&str] = &[
     ".cargo/credentials.toml",
     ".gem/credentials",
     ".config/op",
+    ".config/pypoetry/auth.toml",
+    ".bundle/config",
+    "etc/kubernetes",
+    "etc/rancher/k3s/k3s.yaml",
+    ".config/containers/auth.json",
     ".config/sops/age/keys.txt",
     ".local/share/keyrings",
     "Library/Keychains",
@@ -247,6 +255,7 @@ impl SecretFiles<'_> {
             // These names are only telling in certain places.
             "shadow" | "gshadow" | "sudoers" => path.starts_with("/etc/"),
             "identity" | "cookies" => false,
+            "nuget.config" => path.contains("/.nuget/") || path.contains("/.config/"),
             "auth.json" => {
                 !self
                     .project
@@ -584,7 +593,7 @@ fn judge_invocation(
 ) {
     let shown = || invocation.shown();
     let name = invocation.name.as_str();
-    if invocation.has_option("", &["--help", "--version"]) {
+    if invocation.shows_help() {
         return;
     }
     let texts: Vec<&str> = invocation.texts().collect();
@@ -702,7 +711,8 @@ fn judge_invocation(
             let path = text.rsplit(['=', '@']).next().unwrap_or_default();
             if let Some(path) = normalize(invocation.cwd.as_deref(), path)
                 && files.is_secret(&path)
-                && !matches!(name, "docker" | "kubectl" | "vercel" | "heroku")
+                && (!matches!(name, "docker" | "kubectl" | "vercel" | "heroku")
+                    || texts.first() == Some(&"cp"))
                 && !texts.contains(&"secret")
             {
                 found.deny("send", shown(), "this sends a file that holds secrets");
@@ -970,6 +980,48 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
             found.deny("environment", shown(), reason);
         }
         "launchctl" if texts.contains(&"export") => found.deny("environment", shown(), reason),
+        "tmux"
+            if texts
+                .iter()
+                .any(|text| matches!(*text, "show-environment" | "showenv")) =>
+        {
+            found.ask_user("environment", shown(), "this prints the environment");
+        }
+        "launchctl"
+            if texts.first() == Some(&"getenv")
+                && texts.iter().any(|text| is_secret_variable(text)) =>
+        {
+            found.deny(
+                "print",
+                shown(),
+                "this prints a variable that holds a secret",
+            );
+        }
+        "jq" | "yq"
+            if texts.iter().any(|text| {
+                ["$ENV.", "env.", "strenv("].iter().any(|mark| {
+                    text.split(mark)
+                        .skip(1)
+                        .any(|rest| is_secret_variable(leading_name(rest)))
+                })
+            }) =>
+        {
+            found.ask_user(
+                "print",
+                shown(),
+                "this prints a variable that holds a secret",
+            );
+        }
+        "sops" if texts.first() == Some(&"exec-env") => {
+            if texts.iter().skip(2).any(|text| {
+                matches!(
+                    text.split_whitespace().next(),
+                    Some("env" | "printenv" | "set")
+                )
+            }) {
+                found.deny("environment", shown(), reason);
+            }
+        }
         "jq" if texts.iter().any(|text| {
             text.trim() == "env" || text.contains("$ENV") && !text.contains("$ENV.")
         }) =>
@@ -981,6 +1033,14 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
         }
         _ => {}
     }
+}
+
+/// The name of a variable at the start of a text.
+fn leading_name(text: &str) -> &str {
+    let end = text
+        .find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+        .unwrap_or(text.len());
+    text.get(..end).unwrap_or_default()
 }
 
 /// Whole dumps of the environment by an interpreter's code.
@@ -995,6 +1055,9 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
         ),
         ("process.env", &[".", "["]),
         ("ENV", &["[", ".fetch", ".key?", "IRON["]),
+        ("$ENV{", &["", "'", "\""]),
+        ("dotenv').config()", &[";", ""]),
+        ("dotenv\").config()", &[";", ""]),
         ("%ENV", &[]),
         ("os.getenv(", &["'", "\"", ")"]),
         ("Deno.env.get(", &["'", "\""]),
@@ -1036,10 +1099,22 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
             if allowed.iter().any(|next| rest.starts_with(next)) {
                 // A single variable; its name may say that it is a secret.
                 let inside: String = rest
+                    .trim_start_matches("IRON[")
                     .chars()
                     .skip_while(|letter| !letter.is_ascii_uppercase())
                     .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
                     .collect();
+                if mark.starts_with("dotenv") {
+                    // `console.log(require('dotenv').config())` shows what it has loaded.
+                    if code.contains("console.log(require(") || rest.starts_with(".parsed") {
+                        found.deny(
+                            "read",
+                            invocation.shown(),
+                            "this prints what a file with secrets holds",
+                        );
+                    }
+                    continue;
+                }
                 let prints = ["print", "console.log", "puts", "echo", "stdout"]
                     .iter()
                     .any(|word| code.contains(word))
@@ -1097,7 +1172,18 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
                 && !has("edit")
         }
         "bw" => first == "get" || first == "export" || first == "list",
-        "vault" => first == "read" || first == "kv" && has("get"),
+        "vault" => {
+            first == "read" || first == "kv" && has("get") || first == "print" && has("token")
+        }
+        "keepassxc-cli" => matches!(first, "show" | "clip" | "export" | "attachment-export"),
+        "pulumi" => has("--show-secrets"),
+        // The service of a cloud that hands out credentials to a machine.
+        "curl" | "wget" | "http" | "xh" => texts.iter().any(|text| {
+            (text.contains("169.254.169.254") || text.contains("metadata.google.internal"))
+                && ["credentials", "token", "identity", "user-data"]
+                    .iter()
+                    .any(|part| text.contains(part))
+        }),
         "aws" => {
             has("get-secret-value")
                 || has("batch-get-secret-value")
@@ -1120,6 +1206,9 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
             has("get-access-token")
                 || has("keyvault") && has("secret") && (has("show") || has("download"))
                 || has("keys") && has("list")
+                || has("credential") && (has("show") || has("list"))
+                || has("list-keys")
+                || has("get-credentials") && has("--admin")
         }
         "kubectl" | "oc" => {
             (has("get") || has("describe"))
@@ -1142,6 +1231,8 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
                         || *text == "wide"
                 })
                 || has("config") && has("view") && has("--raw")
+                || has("whoami") && (has("-t") || has("--show-token"))
+                || has("create") && has("token")
         }
         "gh" => {
             first == "auth" && (has("token") || has("status") && (has("-t") || has("--show-token")))
@@ -1153,7 +1244,7 @@ fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut Objections<
         "ansible-vault" => matches!(first, "view" | "decrypt"),
         "git" => {
             has("credential") && has("fill")
-                || has("credential-store") && has("get")
+                || texts.iter().any(|text| text.starts_with("credential-")) && has("get")
                 || has("config")
                     && texts.iter().any(|text| {
                         text.contains("token")

@@ -76,6 +76,7 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "syscmd"
         | "esyscmd"
         | "termopen"
+        | "cmd"
         | "execaCommand" => CallEffect::Shell,
         "rmtree"
         | "rm_rf"
@@ -257,7 +258,21 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
         }
         "php" => after("r", &["--run"]).or_else(from_input),
         "expect" => after("c", &[]).or_else(from_input),
-        "tclsh" | "wish" => from_input(),
+        "tclsh" | "wish" | "jshell" => from_input(),
+        // Lines that leave the client for a shell: `\! cmd`, `.shell cmd`, `system cmd`.
+        "psql" | "sqlite" | "mysql" | "mariadb" => {
+            let lines = started.texts().chain(input.text.as_deref());
+            let commands: Vec<&str> = lines
+                .flat_map(str::lines)
+                .filter_map(|line| {
+                    [r"\!", ".shell ", ".system ", "system "]
+                        .iter()
+                        .find_map(|mark| line.trim_start().strip_prefix(mark))
+                })
+                .take(MAX_CALLS)
+                .collect();
+            (!commands.is_empty()).then(|| format!("system({})", quoted(&commands.join("; "))))
+        }
         // A line with `!` runs a command.
         "ed" => {
             let lines = input.text.as_deref().unwrap_or_default().lines();
@@ -484,6 +499,20 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                 .skip(1)
                 .filter_map(|rest| rest.split('`').next().map(str::to_owned)),
         );
+    }
+    if interpreter == "ipython" {
+        let lines = code.lines().map(str::trim_start);
+        scripts.extend(lines.filter_map(|line| line.strip_prefix('!').map(str::to_owned)));
+    }
+    if interpreter == "groovy" {
+        // `"cmd".execute()`.
+        let parts = code.split(".execute(").collect::<Vec<_>>();
+        let before = parts.split_last().map_or(&[][..], |(_, before)| before);
+        scripts.extend(before.iter().filter_map(|part| {
+            let part = part.strip_suffix(['"', '\''])?;
+            let start = part.rfind(['"', '\''])?;
+            part.get(start + 1..).map(str::to_owned)
+        }));
     }
     if interpreter == "osascript" {
         let parts = code.split("do shell script").skip(1);
@@ -753,6 +782,10 @@ fn find_calls(code: &str) -> Vec<CodeCall<'_>> {
             .get(open)
             .is_some_and(|byte| matches!(byte, b' ' | b'\t' | b'&'))
         {
+            open += 1;
+        }
+        // elixir: `File.rm_rf!(…)`.
+        if bytes.get(open) == Some(&b'!') && bytes.get(open + 1) == Some(&b'(') {
             open += 1;
         }
         let arguments = match bytes.get(open) {

@@ -57,6 +57,12 @@ const COMMAND_VARIABLES: &[&str] = &[
 /// Descriptors that are followed.
 const MAX_DESCRIPTORS: usize = 16;
 
+/// The first number that the shell gives to `{name}<`.
+const FIRST_CHOSEN_DESCRIPTOR: usize = 10;
+
+/// Local variables of functions that are remembered.
+const MAX_LOCALS: usize = 64;
+
 /// Programs that start programs: `sudo env nice …`.
 pub(super) const MAX_WRAPPERS: usize = 24;
 
@@ -98,6 +104,8 @@ pub(super) struct Scope {
     pub(super) via: Vec<String>,
     /// Descriptors above 2 that are open for reading.
     descriptors: Vec<(String, ResolvedRedirect)>,
+    /// Variables of the functions that are being run.
+    locals: Vec<String>,
     /// Loops around this whose body is read twice.
     loops: usize,
 }
@@ -123,6 +131,7 @@ impl Scope {
             nesting: 0,
             via: Vec::new(),
             descriptors: Vec::new(),
+            locals: Vec::new(),
             loops: 0,
         }
     }
@@ -466,16 +475,18 @@ impl Evaluator<'_> {
                 redirect.kind,
                 RedirectKind::Input | RedirectKind::Text | RedirectKind::ReadWrite
             );
+            let mut descriptor = redirect.descriptor.clone();
+            // `{name}<`: the shell chooses a number and keeps it in the variable.
+            if descriptor.starts_with(|first: char| !first.is_ascii_digit()) {
+                let number = (FIRST_CHOSEN_DESCRIPTOR + scope.descriptors.len()).to_string();
+                scope.set(&descriptor, vec![ResolvedWord::new(&number)]);
+                descriptor = number;
+            }
             if is_input
-                && redirect
-                    .descriptor
-                    .parse()
-                    .is_ok_and(|number: u32| number > 2)
+                && descriptor.parse().is_ok_and(|number: usize| number > 2)
                 && scope.descriptors.len() < MAX_DESCRIPTORS
             {
-                scope
-                    .descriptors
-                    .push((redirect.descriptor.clone(), resolved.clone()));
+                scope.descriptors.push((descriptor, resolved.clone()));
             }
             expanded.push(resolved);
         }
@@ -690,15 +701,21 @@ impl Evaluator<'_> {
         variables.insert("*".to_owned(), all);
         scope.active.push(name.to_owned());
         scope.scripts += 1;
+        let locals = scope.locals.len();
         self.run_item(body, scope, input);
         scope.scripts -= 1;
         scope.active.pop();
-        // What the function set stays; the parameters come back.
+        // What the function set stays; the parameters and what was `local` come back.
+        let locals = scope.locals.split_off(locals.min(scope.locals.len()));
         let variables = Rc::make_mut(&mut scope.variables);
-        for parameter in ["@", "*", "1", "2", "3", "4", "5", "6", "7", "8", "9"] {
-            match outer.get(parameter) {
-                Some(values) => variables.insert(parameter.to_owned(), values.clone()),
-                None => variables.remove(parameter),
+        let parameters = ["@", "*", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+        for name in parameters
+            .into_iter()
+            .chain(locals.iter().map(String::as_str))
+        {
+            match outer.get(name) {
+                Some(values) => variables.insert(name.to_owned(), values.clone()),
+                None => variables.remove(name),
             };
         }
     }
@@ -730,10 +747,14 @@ impl Evaluator<'_> {
                 true
             }
             "export" | "declare" | "typeset" | "local" | "readonly" => {
-                let mut has_names = false;
+                let is_local = !scope.active.is_empty()
+                    && matches!(started.name.as_str(), "local" | "declare" | "typeset")
+                    && !started.has_option("g", &[]);
                 for word in started.operands() {
-                    has_names = true;
                     if let Some((name, value)) = word.text.split_once('=') {
+                        if is_local && scope.locals.len() < MAX_LOCALS {
+                            scope.locals.push(name.to_owned());
+                        }
                         let value = ResolvedWord {
                             text: value.to_owned(),
                             ..word.clone()
@@ -742,7 +763,6 @@ impl Evaluator<'_> {
                     }
                 }
                 // `export -p` prints everything; an assignment is noted for the guards.
-                let _ = has_names;
                 self.emit(started.clone());
                 true
             }

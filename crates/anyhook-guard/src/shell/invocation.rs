@@ -133,6 +133,15 @@ impl Invocation {
             .any(|text| is_option(text, letters, long))
     }
 
+    /// `program --help`: at one of the ends, where it is no value of another option.
+    pub(crate) fn shows_help(&self) -> bool {
+        let is_help = |text: &str| matches!(text, "--help" | "--version");
+        let mut texts = self.texts().take_while(|text| *text != "--");
+        let first = texts.next();
+        let last = texts.last().or(first);
+        first.is_some_and(is_help) || last.is_some_and(is_help)
+    }
+
     pub(crate) fn has_word(&self, word: &str) -> bool {
         self.texts().any(|text| text == word)
     }
@@ -208,6 +217,13 @@ pub(crate) fn program_name(text: &str) -> String {
         if let Some(stem) = lower.strip_suffix(extension) {
             return stem.to_owned();
         }
+    }
+    // Some file systems do not distinguish them: `RM` is `rm`, but `R` is a language.
+    let is_shouted = name.len() > 1
+        && name.bytes().all(|byte| !byte.is_ascii_lowercase())
+        && name.bytes().any(|byte| byte.is_ascii_uppercase());
+    if is_shouted && !matches!(name, "GET" | "POST" | "HEAD") {
+        return lower;
     }
     name.to_owned()
 }

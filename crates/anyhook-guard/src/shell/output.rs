@@ -163,6 +163,20 @@ fn unescape(text: &str) -> String {
                 characters.next();
                 (16, 2)
             }
+            Some('u' | 'U') => {
+                let most = if characters.next() == Some('u') { 4 } else { 8 };
+                let mut value = 0;
+                for _ in 0..most {
+                    let Some(digit) = characters.peek().and_then(|next| next.to_digit(16)) else {
+                        break;
+                    };
+                    value = value * 16 + digit;
+                    characters.next();
+                }
+                let character = char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER);
+                bytes.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
             Some('n') => (0, 10),
             Some('t') => (0, 9),
             Some('\\') => (0, 92),

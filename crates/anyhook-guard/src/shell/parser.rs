@@ -704,7 +704,7 @@ impl<'a> Parser<'a> {
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        let descriptor = self.slice(start, self.at).to_owned();
+        let mut descriptor = self.slice(start, self.at).to_owned();
         if self.at == start && self.peek() == Some(b'{') {
             let bytes = self.text.as_bytes().get(start + 1..).unwrap_or_default();
             let length = name_length(bytes);
@@ -712,6 +712,7 @@ impl<'a> Parser<'a> {
                 && bytes.get(length) == Some(&b'}')
                 && matches!(bytes.get(length + 1), Some(b'<' | b'>'))
             {
+                descriptor = self.slice(start + 1, start + 1 + length).to_owned();
                 self.at += length + 2;
             }
         }

@@ -15,6 +15,8 @@ struct OpenCommand {
     redirect: Option<RedirectKind>,
     /// The invocations before it in its pipeline.
     from: std::ops::Range<usize>,
+    /// The listing whose members a block is run for.
+    each: std::ops::Range<usize>,
     /// The variable that it begins with.
     variable: Option<String>,
     /// What follows `$variable =` begins with a quote.
@@ -170,7 +172,11 @@ impl Reader<'_, '_> {
                     if is_method {
                         self.methods += 1;
                     } else {
-                        self.open.push(OpenCommand::default());
+                        let each = self.open.last().map(each_of).unwrap_or_default();
+                        self.open.push(OpenCommand {
+                            each,
+                            ..OpenCommand::default()
+                        });
                     }
                 }
                 ')' if self.methods > 0 => {
@@ -345,7 +351,14 @@ impl Reader<'_, '_> {
         let Some(command) = self.open.last_mut() else {
             return;
         };
-        let command = std::mem::take(command);
+        let each = command.each.clone();
+        let command = std::mem::replace(
+            command,
+            OpenCommand {
+                each,
+                ..OpenCommand::default()
+            },
+        );
         let start = self.evaluator.invocations.len();
         if !command.words.is_empty() || !command.redirects.is_empty() {
             self.start(command);
@@ -462,6 +475,16 @@ impl Reader<'_, '_> {
             "rm" | "cat" | "tee" | "mv" | "cp" | "printenv" | "mkfs" | "shutdown" | "kill"
         ) {
             started.words = words;
+            // `ForEach-Object { Remove-Item $_.FullName }`: each of what was listed.
+            let is_each = name == "rm"
+                && started
+                    .operands()
+                    .next()
+                    .is_some_and(|word| word.text.starts_with(UNKNOWN) && word.sources.is_empty());
+            if is_each && !command.each.is_empty() {
+                started.input_from = command.each;
+                started.words.retain(|word| !word.text.starts_with(UNKNOWN));
+            }
             if name == "rm" && started.operands().next().is_none() {
                 let (fed, is_tree) = self.piped_paths(&started.input_from);
                 if is_tree {
@@ -554,6 +577,21 @@ impl Reader<'_, '_> {
     }
 }
 
+/// What a block of this command is run for: the members of a listing.
+fn each_of(command: &OpenCommand) -> std::ops::Range<usize> {
+    let is_loop = command.words.first().is_some_and(|word| {
+        matches!(
+            word.text.to_ascii_lowercase().as_str(),
+            "%" | "foreach-object" | "foreach"
+        )
+    });
+    if is_loop && !command.from.is_empty() {
+        command.from.clone()
+    } else {
+        command.each.clone()
+    }
+}
+
 /// The POSIX relative of a static method that uses files, and its operands.
 fn file_method(lower: &str) -> Option<(&'static str, usize)> {
     let (class, method) = lower.split_once("]::")?;
@@ -602,6 +640,23 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
             }
             "ls"
         }
+        "get-item" | "gi" | "get-itemproperty" | "gp" => {
+            let name_given = name;
+            let name = words.iter().skip(1).find_map(|word| {
+                let (drive, name) = word.text.split_once(':')?;
+                drive.eq_ignore_ascii_case("env").then(|| name.to_owned())
+            });
+            let Some(name) = name else {
+                return (name_given.to_owned(), words);
+            };
+            let variable = name.trim_start_matches(['\\', '/']).to_ascii_uppercase();
+            let mut printed = vec![ResolvedWord::new("printenv")];
+            if !variable.contains('*') {
+                printed.push(ResolvedWord::new(variable));
+            }
+            return ("printenv".to_owned(), printed);
+        }
+        "compress-archive" => "tar",
         "format-volume" | "clear-disk" | "initialize-disk" | "remove-partition" => "mkfs",
         "stop-computer" | "restart-computer" => "shutdown",
         "set-location" | "sl" | "cd" | "push-location" | "pushd" => "cd",
@@ -686,6 +741,8 @@ fn translate(lower: &str, name: &str, words: Vec<ResolvedWord>) -> (String, Vec<
                 translated.push(ResolvedWord::new("-o"));
                 operands = 2;
             }
+            // A file that is sent.
+            "-infile" if target == "curl" => translated.push(ResolvedWord::new("-T")),
             "-filter" | "-include" | "-exclude" if target == "ls" => {
                 translated.push(ResolvedWord::new("--filtered"));
                 skips_value = true;

@@ -91,6 +91,7 @@ pub(super) fn run(evaluator: &mut Evaluator<'_>, text: &str, scope: &Scope) {
                     "systemroot" | "windir" => "C:/Windows".to_owned(),
                     "systemdrive" => "C:".to_owned(),
                     "programfiles" => "C:/Program Files".to_owned(),
+                    "comspec" => "cmd".to_owned(),
                     "cd" => scope.cwd.clone().unwrap_or_else(|| UNKNOWN.to_string()),
                     _ => {
                         let word = word.get_or_insert_default();
@@ -125,6 +126,7 @@ fn start_command(
         .unwrap_or_default();
     match first.as_str() {
         "for" => {
+            read_listed_files(evaluator, &words, scope);
             if let Some(at) = words
                 .iter()
                 .position(|word| word.text.eq_ignore_ascii_case("do"))
@@ -153,8 +155,19 @@ fn start_command(
         "call" | "@echo" => {
             words.remove(0);
         }
+        // `start "title" /b program`.
+        "start" => {
+            words.remove(0);
+            while words
+                .first()
+                .is_some_and(|word| word.text.starts_with('/') || word.text.is_empty())
+            {
+                words.remove(0);
+            }
+        }
         _ => {}
     }
+    split_attached_flags(&mut words);
     let Some(first) = words.first() else {
         return;
     };
@@ -234,4 +247,53 @@ fn start_command(
             evaluator.start(words, started, &mut scope.clone(), &input);
         }
     }
+}
+
+/// `rd/s/q folder`: options that follow the command without a blank.
+fn split_attached_flags(words: &mut Vec<ResolvedWord>) {
+    let Some(first) = words.first() else {
+        return;
+    };
+    let mut parts = first.text.split('/');
+    let program = parts.next().unwrap_or_default().to_ascii_lowercase();
+    if !matches!(
+        program.as_str(),
+        "rd" | "rmdir" | "del" | "erase" | "cmd" | "format" | "type" | "copy" | "move" | "cd"
+    ) {
+        return;
+    }
+    let flags: Vec<ResolvedWord> = parts
+        .map(|flag| ResolvedWord::new(format!("/{flag}")))
+        .collect();
+    words.splice(
+        ..1,
+        std::iter::once(ResolvedWord::new(program)).chain(flags),
+    );
+}
+
+/// `for /f %i in (file) do …` reads the file.
+fn read_listed_files(evaluator: &mut Evaluator<'_>, words: &[ResolvedWord], scope: &Scope) {
+    let reads = words
+        .get(1)
+        .is_some_and(|word| word.text.eq_ignore_ascii_case("/f"));
+    let position = |name: &str| {
+        words
+            .iter()
+            .position(|word| word.text.eq_ignore_ascii_case(name))
+    };
+    let (true, Some(start), Some(end)) = (reads, position("in"), position("do")) else {
+        return;
+    };
+    let files = words.get(start + 1..end).unwrap_or_default();
+    // A text in quotes is a command.
+    if files.iter().any(|word| word.text.starts_with('\'')) {
+        return;
+    }
+    let mut read = vec![ResolvedWord::new("cat")];
+    read.extend(files.iter().cloned());
+    evaluator.emit(Invocation {
+        name: "cat".to_owned(),
+        words: read,
+        ..Invocation::in_scope(scope)
+    });
 }

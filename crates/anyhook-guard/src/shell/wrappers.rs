@@ -102,6 +102,10 @@ static PREFIXES: &[Prefix] = &[
     prefix("nocorrect", "", &[], 0),
     prefix("exec", "", &["-a"], 0),
     prefix("strace", "", &["-o", "-e", "-s", "-p", "-u", "-E"], 0),
+    prefix("numactl", "", &["-N", "-m", "-C", "-i", "-p"], 0),
+    prefix("perf", "stat", &["-e", "-o", "-r", "-C", "-I"], 0),
+    prefix("perf", "record", &["-e", "-o", "-F", "-c", "-C"], 0),
+    prefix("perf", "trace", &["-e", "-o"], 0),
     prefix("ltrace", "", &["-o", "-e", "-s", "-p", "-u"], 0),
     prefix("valgrind", "", &[], 0),
     prefix("xvfb-run", "", &["-s", "-n", "-e", "-f", "-p", "-w"], 0),
@@ -183,6 +187,45 @@ static PREFIXES: &[Prefix] = &[
     prefix("op", "run", &["--env-file"], 0),
     prefix("aws-vault", "exec", &[], 1),
     prefix("dotenvx", "run", &["-f"], 0),
+    prefix("envchain", "", &[], 1),
+    prefix("cross-env", "", &[], 0),
+    prefix("cross-env-shell", "", &[], 0),
+    prefix("env-cmd", "", &["-f", "--file", "-e", "-r"], 0),
+    prefix("shx", "", &[], 0),
+    prefix(
+        "heroku",
+        "run",
+        &["-a", "--app", "-s", "--size", "-e", "--env"],
+        0,
+    ),
+    prefix(
+        "railway",
+        "run",
+        &["-s", "--service", "-e", "--environment"],
+        0,
+    ),
+    prefix(
+        "watchexec",
+        "",
+        &[
+            "-e",
+            "-w",
+            "-W",
+            "-i",
+            "-f",
+            "-d",
+            "-s",
+            "-E",
+            "--exts",
+            "--watch",
+            "--ignore",
+            "--filter",
+            "--debounce",
+            "--signal",
+            "--env",
+        ],
+        0,
+    ),
     prefix("dotenv", "", &["-e", "-f"], 0),
     prefix("git", "bisect run", &[], 0),
     prefix(
@@ -308,8 +351,18 @@ impl Evaluator<'_> {
                 self.open_option_script(started, scope, input);
             }
             "tmux" | "screen" => self.open_multiplexer(started, scope, input),
-            "watch" | "hyperfine" | "nodemon" | "nix-shell" | "nix" | "vagrant"
-            | "devcontainer" => {
+            "nix" if started.has_option("c", &["--command"]) => {
+                let at = started
+                    .words
+                    .iter()
+                    .position(|word| matches!(word.text.as_str(), "-c" | "--command"));
+                let rest = at.and_then(|at| started.words.get(at + 1..));
+                let rest = rest.unwrap_or_default().to_vec();
+                self.emit(started.clone());
+                self.start_inner(rest, started, &mut scope.clone(), input, Some("nix"));
+            }
+            "watch" | "hyperfine" | "concurrently" | "mprocs" | "repo" | "nodemon"
+            | "nix-shell" | "nix" | "vagrant" | "devcontainer" => {
                 self.open_text_arguments(started, scope, input);
             }
             "docker" | "podman" | "nerdctl" | "docker-compose" | "kubectl" | "oc" | "lxc"
@@ -455,6 +508,10 @@ impl Evaluator<'_> {
             "cmd" => self.open_cmd(started, scope),
             _ if SHELLS.contains(&name.as_str()) => self.open_shell(started, scope, input),
             _ => {
+                if let Some(rest) = command_after_dashes(&started) {
+                    self.emit(started.clone());
+                    return self.start_inner(rest, started, &mut scope.clone(), input, Some(&name));
+                }
                 let mut started = started;
                 let program = started.words.first().map(|word| word.text.clone());
                 let script = program
@@ -548,7 +605,7 @@ impl Evaluator<'_> {
         if rest.first().is_some_and(|word| word.text == "--") {
             rest.remove(0);
         }
-        if prefix.name == "runuser" && rest.is_empty() {
+        if prefix.name == "runuser" && started.has_option("c", &["--command"]) {
             return self.open_option_script(started, scope, input);
         }
         if rest.is_empty() {
@@ -613,7 +670,7 @@ impl Evaluator<'_> {
             let text = word.text.as_str();
             match text {
                 "-" | "-i" | "--ignore-environment" | "-0" | "-v" | "--null" => index += 1,
-                "-u" | "--unset" => index += 2,
+                "-u" | "--unset" | "-P" => index += 2,
                 "-C" | "--chdir" => {
                     let folder = started.words.get(index + 1);
                     child.cwd =
@@ -687,7 +744,7 @@ impl Evaluator<'_> {
             "--max-procs",
             "--max-lines",
             "--max-chars",
-            "--replace",
+            "--process-slot-var",
         ];
         let at = first_operand(&started.words, 1, VALUES);
         let options = started.words.get(1..at).unwrap_or_default();
@@ -696,13 +753,14 @@ impl Evaluator<'_> {
             let attached = word
                 .text
                 .strip_prefix("-I")
+                .or_else(|| word.text.strip_prefix("-i"))
                 .or_else(|| word.text.strip_prefix("--replace="))
                 .filter(|rest| !rest.is_empty());
             if let Some(attached) = attached {
                 replaced = Some(attached.to_owned());
             } else if word.text == "-I" || word.text == "-J" {
                 replaced = options.get(index + 1).map(|word| word.text.clone());
-            } else if matches!(word.text.as_str(), "-i" | "--replace") {
+            } else if matches!(word.text.as_str(), "-i" | "--replace" | "--replace=") {
                 replaced = Some("{}".to_owned());
             }
         }
@@ -710,7 +768,12 @@ impl Evaluator<'_> {
         if words.is_empty() {
             return self.emit(started);
         }
-        let mut fed = self.fed_words(input);
+        // A mark stands for a whole line.
+        let mut fed = if replaced.is_some() {
+            self.fed_lines(input)
+        } else {
+            self.fed_words(input)
+        };
         let file = options.windows(2).find_map(|pair| match pair {
             [option, file] if matches!(option.text.as_str(), "-a" | "--arg-file") => {
                 Some(file.text.clone())
@@ -751,6 +814,23 @@ impl Evaluator<'_> {
         }
     }
 
+    /// Lines that come from the input of a command.
+    fn fed_lines(&self, input: &StageInput) -> Vec<ResolvedWord> {
+        let Some(text) = &input.text else {
+            return self.fed_words(input);
+        };
+        let lines = text.lines().map(str::trim_start);
+        lines
+            .filter(|line| !line.is_empty())
+            .take(64)
+            .map(|line| ResolvedWord {
+                text: line.to_owned(),
+                sources: vec![input.from.clone()],
+                ..ResolvedWord::default()
+            })
+            .collect()
+    }
+
     /// Words that come from the input of a command.
     fn fed_words(&self, input: &StageInput) -> Vec<ResolvedWord> {
         let sources = vec![input.from.clone()];
@@ -784,7 +864,38 @@ impl Evaluator<'_> {
 
     fn open_parallel(&mut self, started: Invocation, scope: &mut Scope, input: &StageInput) {
         const VALUES: &[&str] = &[
-            "-j", "-I", "-a", "-S", "--jobs", "--colsep", "-C", "--joblog", "-N", "-n", "-P",
+            "-j",
+            "-I",
+            "-a",
+            "-S",
+            "--jobs",
+            "--colsep",
+            "-C",
+            "--joblog",
+            "-N",
+            "-n",
+            "-P",
+            "--results",
+            "--res",
+            "--delay",
+            "--timeout",
+            "--retries",
+            "--tmpdir",
+            "--workdir",
+            "--wd",
+            "--tagstring",
+            "--sshlogin",
+            "--max-args",
+            "--max-procs",
+            "--arg-file",
+            "--load",
+            "--memfree",
+            "--block",
+            "--nice",
+            "--halt",
+            "--env",
+            "-d",
+            "--delimiter",
         ];
         let at = first_operand(&started.words, 1, VALUES);
         let words = started.words.get(at..).unwrap_or_default();
@@ -800,7 +911,7 @@ impl Evaluator<'_> {
                 .cloned()
                 .collect()
         } else {
-            self.fed_words(input)
+            self.fed_lines(input)
         };
         let texts: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
         if texts.is_empty() {
@@ -898,7 +1009,7 @@ impl Evaluator<'_> {
             })
             .collect();
         self.emit(started.clone());
-        if texts.iter().any(|text| text == "-delete") {
+        if has_delete_action(&texts) {
             let mut words = vec![ResolvedWord::new("rm"), ResolvedWord::new("-r")];
             words.extend(found.iter().cloned());
             self.start_inner(words, started.clone(), scope, input, Some("find"));
@@ -1011,6 +1122,12 @@ impl Evaluator<'_> {
                 }
                 self.start_inner(rest, started, scope, input, Some("flock"));
             }
+            "sg" => {
+                // `sg group command`, in one word or several.
+                let rest = started.words.get(2..).unwrap_or_default();
+                let texts: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+                self.run_text(&texts.join(" "), &mut child, input);
+            }
             "su" => {
                 if let Some(text) = input.text.clone() {
                     self.run_text(&text, &mut child, &StageInput::default());
@@ -1037,7 +1154,7 @@ impl Evaluator<'_> {
                     .collect();
                 self.run_text(&texts.join(" "), &mut child, input);
             }
-            "nix-shell" | "nodemon" | "vagrant" | "devcontainer" | "nix" => {
+            "nix-shell" | "nodemon" | "repo" | "vagrant" | "devcontainer" | "nix" => {
                 let named = option_value(&started.words, 'c', &["--run", "--command", "--exec"])
                     .or_else(|| option_value(&started.words, 'x', &[]));
                 if let Some(script) = named {
@@ -1675,8 +1792,8 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("less", &["--pager"]),
     ("man", &["-P", "--pager"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("scp", &["-S"]),
-    ("sftp", &["-S"]),
+    ("scp", &["-S", "-o"]),
+    ("sftp", &["-S", "-o"]),
     ("sort", &["--compress-program"]),
     ("split", &["--filter"]),
     (
@@ -1692,6 +1809,19 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
     ("ssh", &["-o"]),
 ];
 
+/// What follows a letter with a value in a cluster of options.
+fn clustered_value<'t>(text: &'t str, options: &[&str]) -> Option<&'t str> {
+    let cluster = text
+        .strip_prefix('-')
+        .filter(|cluster| !cluster.starts_with('-'))?;
+    cluster.char_indices().find_map(|(at, letter)| {
+        let is_option = options
+            .iter()
+            .any(|option| option.len() == 2 && option.ends_with(letter));
+        is_option.then(|| cluster.get(at + letter.len_utf8()..).unwrap_or_default())
+    })
+}
+
 /// The commands that options of a program name.
 fn option_commands(started: &Invocation) -> Vec<String> {
     let Some((name, options)) = COMMAND_OPTIONS
@@ -1703,7 +1833,13 @@ fn option_commands(started: &Invocation) -> Vec<String> {
     let texts: Vec<&str> = started.texts().collect();
     let mut found: Vec<&str> = Vec::new();
     for (index, text) in texts.iter().enumerate() {
-        if options.contains(text) {
+        if let Some(attached) = clustered_value(text, options) {
+            // `-ae 'command'`, `-voProxyCommand=command`.
+            match attached {
+                "" => found.extend(texts.get(index + 1)),
+                attached => found.push(attached),
+            }
+        } else if options.contains(text) {
             found.extend(texts.get(index + 1));
         } else if let Some((option, value)) = text.split_once('=')
             && options.contains(&option)
@@ -1715,7 +1851,7 @@ fn option_commands(started: &Invocation) -> Vec<String> {
     commands
         .filter_map(|value| match *name {
             // Of the settings of ssh only those that are commands.
-            "ssh" => {
+            "ssh" | "scp" | "sftp" if value.contains('=') || *name == "ssh" => {
                 let (setting, command) = value.split_once(['=', ' '])?;
                 setting.ends_with("Command").then(|| command.to_owned())
             }
@@ -1723,6 +1859,29 @@ fn option_commands(started: &Invocation) -> Vec<String> {
         })
         .take(4)
         .collect()
+}
+
+/// Programs whose `run` starts something of their own; what follows `--` is for it.
+const RUNNERS_OF_OWN_PROGRAMS: &[&str] = &[
+    "anyhook", "bazel", "cabal", "cargo", "dart", "deno", "dotnet", "dune", "flutter", "go",
+    "gradle", "gradlew", "just", "lein", "mix", "nx", "pants", "sbt", "stack", "swift", "task",
+    "turbo", "wasmtime", "zig",
+];
+
+/// The command of a program that is not known: `name exec … -- command`.
+fn command_after_dashes(started: &Invocation) -> Option<Vec<ResolvedWord>> {
+    let at = first_operand(&started.words, 1, &[]);
+    let verb = started.words.get(at)?.text.as_str();
+    if !matches!(verb, "exec" | "run" | "x")
+        || RUNNERS_OF_OWN_PROGRAMS.contains(&started.name.as_str())
+    {
+        return None;
+    }
+    let rest = started.words.get(at + 1..)?;
+    let dashes = rest.iter().position(|word| word.text == "--")?;
+    rest.get(dashes + 1..)
+        .filter(|rest| !rest.is_empty())
+        .map(<[_]>::to_vec)
 }
 
 fn child_of(scope: &Scope, via: &str) -> Scope {
@@ -1782,6 +1941,23 @@ fn option_value(words: &[ResolvedWord], letter: char, long: &[&str]) -> Option<S
         }
     }
     None
+}
+
+/// Whether `find` deletes by itself; the words of a command that it starts do not count.
+fn has_delete_action(texts: &[String]) -> bool {
+    let mut in_command = false;
+    texts.iter().any(|text| match text.as_str() {
+        "-exec" | "-execdir" | "-ok" | "-okdir" => {
+            in_command = true;
+            false
+        }
+        ";" | "+" => {
+            in_command = false;
+            false
+        }
+        "-delete" => !in_command,
+        _ => false,
+    })
 }
 
 /// Puts words in place of a mark, or at the end if there is no mark.
