@@ -36,7 +36,7 @@ const DEFAULT_PRESET: &str = "standard";
                   anyhook check --tool file_read --path .env")]
 pub(crate) struct CheckArgs {
     /// The shell command, as one argument or as words
-    #[arg(last = true, required_unless_present = "tool")]
+    #[arg(required_unless_present = "tool")]
     command: Vec<String>,
     /// Use the guards of a preset instead of the manifests
     #[arg(long, value_parser = PRESETS.map(|preset| preset.name))]

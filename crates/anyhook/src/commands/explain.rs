@@ -120,13 +120,20 @@ pub(crate) fn payload_from_stdin() -> anyhow::Result<Vec<u8>> {
 impl Explanation {
     fn print(&self, terminal: &Terminal) -> anyhow::Result<()> {
         let event = &self.event;
-        terminal.line(&format!(
-            "{} ({}) sent {}, which is {}:\n",
-            terminal.bold(&self.agent),
-            self.why,
-            terminal.bold(&event.native_event),
-            terminal.bold(&event.event),
-        ));
+        if self.check.is_some() {
+            let name = terminal.bold(&event.event);
+            terminal.line(&format!(
+                "An agent would ask before this command, with {name}:\n"
+            ));
+        } else {
+            terminal.line(&format!(
+                "{} ({}) sent {}, which is {}:\n",
+                terminal.bold(&self.agent),
+                self.why,
+                terminal.bold(&event.native_event),
+                terminal.bold(&event.event),
+            ));
+        }
         terminal.line(&serde_json::to_string_pretty(event)?);
         terminal.line("");
         let rows = self.hooks.iter().map(|hook| {

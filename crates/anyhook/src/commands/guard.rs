@@ -106,6 +106,12 @@ impl Call {
                 can_ask: true,
             });
         }
+        if payload.trim_ascii().is_empty() {
+            anyhow::bail!("nothing came on stdin; pass the event, for example `< event.json`");
+        }
+        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(payload) {
+            anyhow::bail!("the event on stdin is not JSON: {error}");
+        }
         let (agent, _) = agent::resolve(None, payload).map_err(Error::msg)?;
         let decoded = agent.decode(payload, None).map_err(Error::msg)?;
         let decoded = decoded.or_current_dir();
