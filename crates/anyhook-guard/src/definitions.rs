@@ -208,6 +208,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
             "the same for the files in which agents keep their hooks, and for git hooks and `core.hooksPath`",
             "`anyhook uninstall`, `anyhook trust`, `anyhook allow-once` and other commands that weaken the guards, and environment variables that switch anyhook off",
             "ending the daemon and removing the program",
+            "answering a question of the hooks in the user's place: the daemon's token and socket, requests to `/approvals`, a terminal for `anyhook approve`",
         ],
         misses: &["programs that write to these files on their own account"],
     },

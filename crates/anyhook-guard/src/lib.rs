@@ -29,6 +29,6 @@ pub use definitions::{GuardDefinition, OptionDefinition, definition, definitions
 pub use finding::{GuardError, GuardFinding};
 pub use guard::{CheckedRules, Guard, parse_guard, parse_guard_with};
 pub use input::{CommandReadings, GuardInput};
-pub use predicate::{ConditionDefinition, Predicate, PredicateError, conditions};
+pub use predicate::{ConditionDefinition, Predicate, PredicateError, Truth, conditions};
 pub use rules::{RuleSet, check_rules, rule_keys};
 pub use shell::{ShellAnalysis, ShellKind, analyze};

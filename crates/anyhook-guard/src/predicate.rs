@@ -3,21 +3,17 @@
 //! An object holds if each of its members holds; a list of values holds if one of
 //! them matches.
 
+mod evaluate;
+mod program;
+
 use std::sync::OnceLock;
 
-use anyhook_model::HookEvent;
-use anyhook_model::event::field;
 use anyhook_model::suggest::nearest;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::context::GuardContext;
-use crate::input::GuardInput;
-use crate::judges::access::shell_files;
-use crate::judges::hosts::{contacted_hosts, host_matches, url_host};
-use crate::paths::{glob_matches, path_matches};
-use crate::shell::{Invocation, is_option};
+pub use evaluate::Truth;
 
 /// Predicates in predicates.
 const MAX_DEPTH: usize = 20;
@@ -52,7 +48,7 @@ static CONDITIONS: &[ConditionDefinition] = &[
     ),
     key(
         "flags",
-        "an option of that program: `-f` also in `-xf`, `--force` also with a value",
+        "an option of that program: `-f` also in `-xf`, `--force` also with a value; below `not`, `--dry-run=false` is not `--dry-run`",
         "[-f, --force]",
     ),
     key(
@@ -105,7 +101,7 @@ static CONDITIONS: &[ConditionDefinition] = &[
     ),
     key(
         "not",
-        "a condition, or a list of them, that must not hold",
+        "a condition, or a list of them, that must not hold for the same program; of its files and hosts all must match",
         "{ flags: --dry-run }",
     ),
 ];
@@ -178,154 +174,6 @@ impl Predicate {
     pub fn parse(value: &Value) -> Result<Self, PredicateError> {
         parse_at(value, &mut Vec::new())
     }
-
-    pub fn holds(&self, event: &HookEvent, context: &GuardContext) -> bool {
-        self.holds_for(&GuardInput::new(event, context))
-    }
-
-    pub fn holds_for(&self, input: &GuardInput<'_>) -> bool {
-        let event = input.event;
-        let one = |patterns: &[String], text: &str| {
-            patterns.is_empty() || patterns.iter().any(|pattern| glob_matches(pattern, text))
-        };
-        one(&self.agents, &event.source)
-            && one(&self.events, &event.event)
-            && (self.permission_modes.is_empty()
-                || one(
-                    &self.permission_modes,
-                    event.text(field::PERMISSION_MODE).unwrap_or_default(),
-                ))
-            && self.tool_holds(input)
-            && self.subagent_holds(event)
-            && (self.cwds.is_empty()
-                || input
-                    .cwd
-                    .as_deref()
-                    .is_some_and(|cwd| Self::path_holds(&self.cwds, cwd, input)))
-            && self.command_holds(input)
-            && self.files_hold(input)
-            && self.hosts_hold(input)
-            && self.content_holds(input)
-            && self.all.iter().all(|inner| inner.holds_for(input))
-            && (self.any.is_empty() || self.any.iter().any(|inner| inner.holds_for(input)))
-            && !self.not.iter().any(|inner| inner.holds_for(input))
-    }
-
-    fn tool_holds(&self, input: &GuardInput<'_>) -> bool {
-        if self.tools.is_empty() {
-            return true;
-        }
-        let event = input.event;
-        let names = event
-            .tool_name()
-            .into_iter()
-            .chain(event.native_tool_name())
-            .chain(event.tool_kinds());
-        let mcp = event
-            .mcp()
-            .map(|(server, tool)| format!("mcp__{server}__{tool}"));
-        names
-            .chain(mcp.as_deref())
-            .any(|name| self.tools.iter().any(|pattern| glob_matches(pattern, name)))
-    }
-
-    fn subagent_holds(&self, event: &HookEvent) -> bool {
-        let Some(condition) = &self.subagent else {
-            return true;
-        };
-        let kind = event.text(field::AGENT_TYPE);
-        match condition {
-            SubagentCondition::Any(wanted) => {
-                *wanted == (kind.is_some() || event.text(field::AGENT_ID).is_some())
-            }
-            SubagentCondition::Types(types) => {
-                kind.is_some_and(|kind| types.iter().any(|pattern| glob_matches(pattern, kind)))
-            }
-        }
-    }
-
-    fn command_holds(&self, input: &GuardInput<'_>) -> bool {
-        if self.commands.is_empty() && self.flags.is_empty() && self.arguments.is_empty() {
-            return true;
-        }
-        input.invocations().any(|invocation| {
-            (self.commands.is_empty()
-                || self
-                    .commands
-                    .iter()
-                    .any(|words| words_match(words, invocation)))
-                && (self.flags.is_empty()
-                    || self.flags.iter().any(|flag| has_flag(flag, invocation)))
-                && (self.arguments.is_empty()
-                    || invocation.texts().any(|text| {
-                        self.arguments
-                            .iter()
-                            .any(|pattern| word_matches(pattern, text))
-                    }))
-        })
-    }
-
-    fn path_holds(patterns: &[String], path: &str, input: &GuardInput<'_>) -> bool {
-        patterns.iter().any(|pattern| {
-            path_matches(
-                pattern,
-                path,
-                input.project.as_deref(),
-                input.home.as_deref(),
-            )
-        })
-    }
-
-    fn files_hold(&self, input: &GuardInput<'_>) -> bool {
-        if self.paths.is_empty() {
-            return true;
-        }
-        input
-            .files()
-            .iter()
-            .any(|file| Self::path_holds(&self.paths, &file.path, input))
-            || input.invocations().any(|invocation| {
-                shell_files(invocation)
-                    .iter()
-                    .filter_map(|file| file.path.as_deref())
-                    .any(|path| Self::path_holds(&self.paths, path, input))
-            })
-    }
-
-    fn hosts_hold(&self, input: &GuardInput<'_>) -> bool {
-        if self.hosts.is_empty() {
-            return true;
-        }
-        let matches = |host: &str| self.hosts.iter().any(|pattern| host_matches(pattern, host));
-        input
-            .fetched_url()
-            .and_then(url_host)
-            .is_some_and(|host| matches(&host))
-            || input
-                .invocations()
-                .any(|invocation| contacted_hosts(invocation).iter().any(|host| matches(host)))
-    }
-
-    /// What is written, a shell's command, or else every text of the tool's input.
-    fn content_holds(&self, input: &GuardInput<'_>) -> bool {
-        if self.contents.is_empty() {
-            return true;
-        }
-        let mut texts = input.commands();
-        texts.extend(input.files().iter().map(|file| file.content.clone()));
-        texts.extend(input.event.text(field::PROMPT).map(str::to_owned));
-        if texts.iter().all(String::is_empty) {
-            let values = input
-                .event
-                .tool_input()
-                .into_iter()
-                .flat_map(serde_json::Map::values);
-            texts.extend(values.filter_map(Value::as_str).map(str::to_owned));
-        }
-        texts
-            .iter()
-            .any(|text| self.contents.iter().any(|pattern| pattern.is_match(text)))
-    }
 }
 
 impl ContentPattern {
@@ -333,48 +181,6 @@ impl ContentPattern {
         let compiled = self.compiled.get_or_init(|| Regex::new(&self.text).ok());
         compiled.as_ref().is_some_and(|regex| regex.is_match(text))
     }
-}
-
-/// The program, then each further word in this order; options anywhere.
-fn words_match(words: &[String], invocation: &Invocation) -> bool {
-    let Some((program, rest)) = words.split_first() else {
-        return false;
-    };
-    if !glob_matches(program, &invocation.name) {
-        return false;
-    }
-    let mut texts = invocation.texts();
-    for word in rest {
-        let found = if word.starts_with('-') {
-            has_flag(word, invocation)
-        } else {
-            texts.any(|text| word_matches(word, text))
-        };
-        if !found {
-            return false;
-        }
-    }
-    true
-}
-
-/// A word pattern: `*` also stands for slashes.
-fn word_matches(pattern: &str, text: &str) -> bool {
-    pattern == text || glob_matches(&pattern.replace('*', "**"), text)
-}
-
-fn has_flag(flag: &str, invocation: &Invocation) -> bool {
-    invocation
-        .texts()
-        .take_while(|text| *text != "--")
-        .any(|text| match flag.strip_prefix('-') {
-            Some(letter) if letter.chars().count() == 1 => is_option(text, letter, &[]),
-            _ => {
-                text == flag
-                    || text
-                        .strip_prefix(flag)
-                        .is_some_and(|rest| rest.starts_with('='))
-            }
-        })
 }
 
 fn parse_at(value: &Value, path: &mut Vec<String>) -> Result<Predicate, PredicateError> {

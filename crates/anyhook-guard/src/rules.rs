@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::context::GuardContext;
 use crate::finding::GuardFinding;
 use crate::input::GuardInput;
-use crate::predicate::Predicate;
+use crate::predicate::{Predicate, Truth};
 
 /// The rules of one file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -65,16 +65,27 @@ impl RuleSet {
         self.rules.extend(other.rules);
     }
 
-    /// The strictest rule wins; of equals, the first.
+    /// The strictest rule wins; of equals, the first. A rule that may apply to a part of
+    /// the command that cannot be read asks.
     pub(crate) fn judge(&self, input: &GuardInput<'_>) -> Option<GuardFinding> {
-        let mut strongest: Option<&GuardRule> = None;
+        let mut strongest: Option<(&GuardRule, Decision, Truth)> = None;
         for rule in &self.rules {
-            let is_stronger = strongest.is_none_or(|known| rule.decision > known.decision);
-            if is_stronger && rule.when.holds_for(input) {
-                strongest = Some(rule);
+            let is_stronger =
+                |decision: Decision| strongest.is_none_or(|(_, known, _)| decision > known);
+            if !is_stronger(rule.decision) {
+                continue;
+            }
+            let truth = rule.when.evaluate(input);
+            let decision = match truth {
+                Truth::Yes => rule.decision,
+                Truth::Unknown => Decision::Ask,
+                Truth::No => continue,
+            };
+            if is_stronger(decision) {
+                strongest = Some((rule, decision, truth));
             }
         }
-        let rule = strongest?;
+        let (rule, decision, truth) = strongest?;
         let subject = input
             .commands()
             .into_iter()
@@ -82,11 +93,18 @@ impl RuleSet {
             .or_else(|| input.files().first().map(|file| file.path.clone()))
             .or_else(|| input.fetched_url().map(str::to_owned))
             .unwrap_or_default();
+        let mut reason = fill_reason(rule, input, &subject);
+        if truth == Truth::Unknown {
+            reason = format!(
+                "the rule `{}` may apply, but a part of this command is only known when it runs, or is too long or too deeply nested to be checked ({reason})",
+                rule.name
+            );
+        }
         Some(GuardFinding {
-            decision: rule.decision,
+            decision,
             guard: "rules".to_owned(),
             rule: rule.name.clone(),
-            reason: fill_reason(rule, input, &subject),
+            reason,
             subject,
         })
     }
@@ -243,7 +261,8 @@ fn check_example(
         home: Some(PathBuf::from("/home/user")),
         ..GuardContext::default()
     };
-    if rule.when.holds(&event, &context) == wanted {
+    let truth = rule.when.evaluate(&GuardInput::new(&event, &context));
+    if truth == Truth::from(wanted) {
         return;
     }
     let (message, help) = if wanted {

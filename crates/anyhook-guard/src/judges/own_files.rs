@@ -7,7 +7,16 @@ use super::access::{Access, shell_files};
 use super::path_lists::patched_paths;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, is_within, normalize};
-use crate::shell::{Invocation, UNKNOWN};
+use crate::shell::{Invocation, UNKNOWN, program_name};
+
+/// Commands of anyhook that only the user may give.
+const USER_COMMANDS: [&str; 5] = ["uninstall", "trust", "untrust", "allow-once", "approve"];
+
+/// Programs that give another one a terminal, or type into it.
+const TERMINAL_PROGRAMS: [&str; 6] = ["expect", "screen", "script", "socat", "tmux", "unbuffer"];
+
+/// With these the daemon takes a request for the user's.
+const DAEMON_FILES: [&str; 2] = ["token", "daemon.sock"];
 
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     let protected = ProtectedFiles::new(input);
@@ -22,8 +31,14 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             );
         }
     }
+    for file in input.files() {
+        if protected.is_daemon_file(&file.path) {
+            found.deny("questions", &file.path, ANSWERS_FOR_USER);
+        }
+    }
     for analysis in input.analyses() {
         for (index, invocation) in analysis.invocations.iter().enumerate() {
+            protected.judge_answers(invocation, found);
             protected.judge(invocation, found);
             let deletes = invocation.name == "find"
                 && invocation.has_word("-delete")
@@ -69,6 +84,9 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     }
     found.ask_if_incomplete(input);
 }
+
+const ANSWERS_FOR_USER: &str =
+    "with this a question of the hooks could be answered; only the user may do that";
 
 /// The lists are made when the first path is compared: most calls name none, and all
 /// paths of all agents take as long as the other guards together.
@@ -127,6 +145,45 @@ impl<'i> ProtectedFiles<'i> {
             folders.push("C:/ProgramData/anyhook".to_owned());
             folders
         })
+    }
+
+    fn is_daemon_file(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        DAEMON_FILES.contains(&name) && self.folders().iter().any(|folder| is_within(path, folder))
+    }
+
+    /// Requests to the daemon in the user's place, and a terminal for commands that ask for
+    /// the user's.
+    fn judge_answers(&self, invocation: &Invocation, found: &mut Objections<'_>) {
+        let is_daemon_file = |text: &str| {
+            let path = normalize(invocation.cwd.as_deref(), text);
+            path.is_some_and(|path| self.is_daemon_file(&path))
+        };
+        let reads_file = shell_files(invocation).iter().any(|file| {
+            file.path
+                .as_deref()
+                .is_some_and(|path| self.is_daemon_file(path))
+        });
+        let is_request = |text: &str| {
+            let mut local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].into_iter();
+            text.contains("/approvals/") && local.any(|host| text.contains(host))
+        };
+        let uses_terminal = || {
+            let line: Vec<&str> = invocation.texts().collect();
+            let line = line.join(" ");
+            let mut words = line
+                .split(|c: char| c.is_whitespace() || "'\",:;=".contains(c))
+                .skip_while(|word| program_name(word) != "anyhook")
+                .skip(1);
+            words.any(|word| USER_COMMANDS.contains(&word))
+        };
+        let mut texts = invocation.texts();
+        if reads_file
+            || texts.any(|text| is_request(text) || is_daemon_file(text))
+            || (TERMINAL_PROGRAMS.contains(&invocation.name.as_str()) && uses_terminal())
+        {
+            found.deny("questions", invocation.shown(), ANSWERS_FOR_USER);
+        }
     }
 
     /// What a protected path is; for a tree also if the path is above one.

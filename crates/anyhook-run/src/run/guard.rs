@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhook_guard::{
     CheckedRules, CommandReadings, Guard, GuardContext, GuardError, GuardFinding, GuardInput,
-    Predicate, check_rules, definition, parse_guard_with,
+    Predicate, Truth, check_rules, definition, parse_guard_with,
 };
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{Handler, Hook, HookEvent, Scope};
@@ -304,7 +304,8 @@ pub fn report(
     })
 }
 
-/// Whether the `if` of a hook holds. An error is a failure of the hook.
+/// Whether the `if` of a hook holds, or may hold: a command that cannot be read must not
+/// keep a guard from running. An error is a failure of the hook.
 pub(crate) fn condition_holds(
     hook: &Hook,
     root: &Path,
@@ -318,7 +319,8 @@ pub(crate) fn condition_holds(
     let predicate =
         Predicate::parse(condition).map_err(|error| format!("its `if` cannot be used: {error}"))?;
     let context = guard_context(dirs, root);
-    Ok(predicate.holds_for(&GuardInput::with_readings(event, &context, readings)))
+    let input = GuardInput::with_readings(event, &context, readings);
+    Ok(predicate.evaluate(&input) != Truth::No)
 }
 
 /// What guards know about this machine and the project at `root`. Nothing of it
