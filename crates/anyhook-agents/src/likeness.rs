@@ -7,6 +7,8 @@
 //! input lacks. It never removes anything: a guard is asked too often rather than
 //! too seldom.
 
+mod keys;
+
 use std::borrow::Cow;
 
 use anyhook_model::event::field;
@@ -16,6 +18,12 @@ use serde_json::{Map, Value, json};
 
 use crate::patch;
 use crate::tools::{extend_new, push_new};
+use keys::{
+    ARGUMENT_KEYS, CODE_KEYS, COMMAND_KEYS, COMMAND_LIST_KEYS, CONTENT_KEYS, DELETE_WORDS,
+    LANGUAGE_KEYS, LANGUAGES, NEW_TEXT_KEYS, OLD_TEXT_KEYS, OUTPUT_KEYS, PASSIVE_WORDS, PATH_KEYS,
+    PROGRAM_KEYS, RUN_WORDS, RUNNABLE_WORDS, SHELL_WORDS, TYPED_TEXT_KEYS, WEAK_CONTENT_KEYS,
+    WEAK_PATH_KEYS, WRAPPER_KEYS, WRITE_WORDS,
+};
 
 /// Key of `metadata`: the keys of `tool_input` that were inferred, each with the
 /// value that it replaced, or `null`.
@@ -26,309 +34,6 @@ const WHOLE_INPUT: &str = "";
 
 /// How deep an input is searched, lists included.
 const MAX_DEPTH: usize = 5;
-
-/// Keys of a command. All keys are compared in small letters, without separators.
-const COMMAND_KEYS: &[&str] = &[
-    "argv",
-    "bash",
-    "bashcommand",
-    "bashscript",
-    "cmd",
-    "cmdline",
-    "cmds",
-    "command",
-    "commandline",
-    "commandlines",
-    "commands",
-    "commandstring",
-    "commandtext",
-    "commandtorun",
-    "exec",
-    "execute",
-    "powershell",
-    "pwsh",
-    "run",
-    "script",
-    "scripts",
-    "scripttext",
-    "shell",
-    "shellcmd",
-    "shellcommand",
-    "shellscript",
-    "terminalcommand",
-];
-
-/// Keys of a list of whole commands, where others list the words of one.
-const COMMAND_LIST_KEYS: &[&str] = &["cmds", "commandlines", "commands", "scripts"];
-
-/// Keys of a program that gets [`ARGUMENT_KEYS`].
-const PROGRAM_KEYS: &[&str] = &["binary", "bin", "exe", "executable", "program"];
-
-const ARGUMENT_KEYS: &[&str] = &["args", "arguments", "argumentlist"];
-
-/// Keys under which a tool that runs something by its name may take it.
-const TYPED_TEXT_KEYS: &[&str] = &[
-    "input",
-    "inputtext",
-    "chars",
-    "keys",
-    "keystrokes",
-    "stdin",
-    "text",
-    "code",
-    "source",
-    "data",
-    "content",
-    "line",
-    "value",
-    "query",
-];
-
-const PATH_KEYS: &[&str] = &[
-    "absolutepath",
-    "abspath",
-    "destination",
-    "destinationpath",
-    "destpath",
-    "directorypath",
-    "dirpath",
-    "documenturi",
-    "file",
-    "filename",
-    "filenames",
-    "filepath",
-    "filepaths",
-    "files",
-    "fileuri",
-    "from",
-    "frompath",
-    "fullpath",
-    "newpath",
-    "notebook",
-    "notebookpath",
-    "notebookuri",
-    "oldpath",
-    "path",
-    "pathname",
-    "paths",
-    "relativepath",
-    "relativeworkspacepath",
-    "relpath",
-    "source",
-    "sourcepath",
-    "target",
-    "targetfile",
-    "targetfilepath",
-    "targetnotebook",
-    "targetpath",
-    "to",
-    "topath",
-    "uri",
-];
-
-/// Path keys that have other meanings too: they count if the tool's name is one
-/// of a tool that changes files.
-const WEAK_PATH_KEYS: &[&str] = &["destination", "from", "source", "target", "to"];
-
-/// A path under one of these is written, whatever the tool is.
-const OUTPUT_KEYS: &[&str] = &[
-    "downloadpath",
-    "downloadto",
-    "outfile",
-    "outpath",
-    "outputfile",
-    "outputfilepath",
-    "outputpath",
-    "saveas",
-    "saveasfilename",
-    "savefile",
-    "savepath",
-    "saveto",
-];
-
-/// Keys of what is written to a file.
-const CONTENT_KEYS: &[&str] = &[
-    "append",
-    "appendtext",
-    "blocks",
-    "changes",
-    "codecontent",
-    "codeedit",
-    "content",
-    "contents",
-    "contentbase64",
-    "diff",
-    "edit",
-    "edits",
-    "filecontent",
-    "filecontents",
-    "filetext",
-    "hunks",
-    "insert",
-    "insertlineentries",
-    "inserttext",
-    "newcode",
-    "newcontent",
-    "newcontents",
-    "newsource",
-    "newstr",
-    "newstring",
-    "newtext",
-    "newvalue",
-    "oldstr",
-    "oldstring",
-    "oldtext",
-    "patch",
-    "replacement",
-    "replacementchunks",
-    "replacements",
-    "replacewith",
-    "strreplaceentries",
-    "unifieddiff",
-];
-
-/// Content keys that have other meanings too: they do not count if the tool's
-/// name is one of a tool that reads.
-const WEAK_CONTENT_KEYS: &[&str] = &[
-    "body", "code", "data", "lines", "new", "replace", "source", "text", "value",
-];
-
-const OLD_TEXT_KEYS: &[&str] = &["old", "oldstr", "oldstring", "oldtext", "search"];
-
-const NEW_TEXT_KEYS: &[&str] = &["new", "newstr", "newstring", "newtext", "replace"];
-
-/// Keys of the input of another tool, which may be JSON in a text.
-const WRAPPER_KEYS: &[&str] = &[
-    "args",
-    "argument",
-    "arguments",
-    "call",
-    "input",
-    "json",
-    "kwargs",
-    "options",
-    "parameters",
-    "params",
-    "payload",
-    "request",
-    "toolargs",
-    "toolcall",
-    "toolinput",
-];
-
-/// Words in the name of a tool that runs commands or code.
-const SHELL_WORDS: &[&str] = &[
-    "bash",
-    "cmd",
-    "commandline",
-    "console",
-    "exec",
-    "interpreter",
-    "powershell",
-    "pty",
-    "pwsh",
-    "python",
-    "repl",
-    "sh",
-    "shell",
-    "ssh",
-    "stdin",
-    "subprocess",
-    "terminal",
-    "tty",
-    "zsh",
-];
-
-/// Words that mean the same together with one of [`RUNNABLE_WORDS`].
-const RUN_WORDS: &[&str] = &[
-    "control", "eval", "evaluate", "execute", "invoke", "launch", "run", "send", "spawn", "start",
-    "write",
-];
-
-const RUNNABLE_WORDS: &[&str] = &[
-    "build",
-    "cell",
-    "code",
-    "command",
-    "commands",
-    "javascript",
-    "job",
-    "node",
-    "process",
-    "program",
-    "script",
-    "task",
-    "tests",
-];
-
-/// Words in the name of a tool that only looks, or ends what runs.
-const PASSIVE_WORDS: &[&str] = &[
-    "await",
-    "cancel",
-    "check",
-    "close",
-    "describe",
-    "fetch",
-    "find",
-    "get",
-    "glob",
-    "grep",
-    "history",
-    "info",
-    "kill",
-    "last",
-    "list",
-    "log",
-    "logs",
-    "lookup",
-    "open",
-    "output",
-    "poll",
-    "query",
-    "read",
-    "search",
-    "selection",
-    "show",
-    "status",
-    "stop",
-    "view",
-    "wait",
-];
-
-/// Words in the name of a tool that changes files.
-const WRITE_WORDS: &[&str] = &[
-    "append",
-    "copy",
-    "cp",
-    "create",
-    "delete",
-    "download",
-    "edit",
-    "erase",
-    "export",
-    "insert",
-    "mkdir",
-    "modify",
-    "move",
-    "multiedit",
-    "mv",
-    "new",
-    "overwrite",
-    "patch",
-    "remove",
-    "rename",
-    "replace",
-    "rm",
-    "save",
-    "touch",
-    "trash",
-    "truncate",
-    "unlink",
-    "update",
-    "write",
-];
-
-const DELETE_WORDS: &[&str] = &["delete", "erase", "remove", "rm", "trash", "unlink"];
 
 /// Adds to a tool call what its input shows: `tool_kinds`, and canonical keys.
 pub fn complete_call(event: &mut HookEvent) {
@@ -413,6 +118,8 @@ struct Findings {
     /// The program of a command, and its arguments.
     program: Option<String>,
     arguments: Vec<String>,
+    /// The command under its own key lacks its arguments, which are under another.
+    replaces_command: bool,
     paths: Vec<String>,
     /// Paths under a key that has other meanings too.
     weak_paths: Vec<String>,
@@ -431,6 +138,10 @@ impl Findings {
         let mut found = Self::default();
         if let Some(Value::String(command)) = input.get("command") {
             found.commands.push(command.clone());
+            if let Value::Object(map) = input {
+                found.arguments = arguments_in(map);
+            }
+            found.take_program();
         } else {
             found.search(input, MAX_DEPTH);
             found.take_program();
@@ -443,6 +154,7 @@ impl Findings {
             runs: true,
             commands: found.commands,
             patches: found.patches,
+            replaces_command: found.replaces_command,
             ..Self::default()
         }
     }
@@ -529,9 +241,6 @@ impl Findings {
             if is(PROGRAM_KEYS) {
                 self.program = self.program.take().or_else(|| nonblank(value));
             }
-            if is(ARGUMENT_KEYS) && self.arguments.is_empty() {
-                self.arguments = texts_in(value).into_iter().map(str::to_owned).collect();
-            }
             if is(OUTPUT_KEYS)
                 && let Some(path) = nonblank(value)
             {
@@ -562,6 +271,10 @@ impl Findings {
                 value => self.search(value, depth),
             }
         }
+        if self.arguments.is_empty() {
+            self.arguments = arguments_in(map);
+        }
+        self.commands.extend(code_in(map));
         if let (Some(old), Some(new)) = (old, new) {
             self.edits.push(json!({"old": old, "new": new}));
         }
@@ -594,8 +307,21 @@ impl Findings {
         }
     }
 
-    /// A program with its arguments is a command.
+    /// A program with its arguments is a command, also where the program is under the key
+    /// of a command.
     fn take_program(&mut self) {
+        if let [command] = self.commands.as_mut_slice() {
+            if !self.arguments.is_empty() {
+                let arguments = std::mem::take(&mut self.arguments);
+                *command = if command.contains(char::is_whitespace) {
+                    format!("{command} {}", shell::join(&arguments))
+                } else {
+                    shell::join_script(&[vec![command.clone()], arguments].concat())
+                };
+                self.replaces_command = true;
+            }
+            return;
+        }
         if !self.commands.is_empty() {
             return;
         }
@@ -644,7 +370,12 @@ impl Findings {
     fn write_to(self, event: &mut HookEvent) {
         let mut draft = InputDraft::new(event);
         if self.runs && !self.commands.is_empty() {
-            draft.add("command", json!(self.commands.join("\n")));
+            let command = json!(self.commands.join("\n"));
+            if self.replaces_command {
+                draft.replace("command", command);
+            } else {
+                draft.add("command", command);
+            }
             if self.commands.len() > 1 {
                 draft.add("commands", json!(self.commands));
             }
@@ -702,9 +433,12 @@ impl InputDraft {
     fn add(&mut self, key: &str, value: Value) {
         let here = self.input.get(key);
         let is_there = here.is_some_and(|here| here.is_string() == value.is_string());
-        if is_there {
-            return;
+        if !is_there {
+            self.replace(key, value);
         }
+    }
+
+    fn replace(&mut self, key: &str, value: Value) {
         let original = self.input.insert(key.to_owned(), value);
         let original = original.unwrap_or_default();
         self.inferred.entry(key).or_insert(original);
@@ -769,12 +503,44 @@ fn texts_in(value: &Value) -> Vec<&str> {
 fn command_text(value: &Value, is_several: bool) -> Vec<String> {
     let texts = texts_in(value).into_iter().map(str::to_owned);
     let texts: Vec<String> = texts.collect();
+    let is_line = |text: &String| text.trim().contains(char::is_whitespace);
     match nonblank(value) {
         Some(text) => vec![text],
         None if texts.is_empty() => Vec::new(),
-        None if is_several => texts,
+        None if is_several || texts.len() == 1 => texts,
+        // Lines rather than the words of one command, unless the program's path has a space.
+        None if texts.first().is_some_and(is_line) => {
+            let words = shell::join_script(&texts);
+            texts.into_iter().chain([words]).collect()
+        }
         None => vec![shell::join_script(&texts)],
     }
+}
+
+/// The arguments that an object has for its program.
+fn arguments_in(map: &Map<String, Value>) -> Vec<String> {
+    let is_arguments = |key: &str| ARGUMENT_KEYS.contains(&plain_key(key).as_str());
+    let lists = map.iter().filter(|(key, _)| is_arguments(key));
+    let mut texts = lists.map(|(_, value)| texts_in(value));
+    let first = texts.find(|texts| !texts.is_empty()).unwrap_or_default();
+    first.into_iter().map(str::to_owned).collect()
+}
+
+/// Code in an object that names its language, as a command.
+fn code_in(map: &Map<String, Value>) -> Option<String> {
+    let under = |keys: &[&str]| {
+        let mut members = map.iter();
+        let found = members.find(|(key, _)| keys.contains(&plain_key(key).as_str()))?;
+        nonblank(found.1)
+    };
+    let language = under(LANGUAGE_KEYS)?.trim().to_ascii_lowercase();
+    let (_, runner) = LANGUAGES.iter().find(|(name, _)| *name == language)?;
+    let code = under(CODE_KEYS)?;
+    if runner.is_empty() {
+        return Some(code);
+    }
+    let words = runner.iter().map(|word| (*word).to_owned()).chain([code]);
+    Some(shell::join_script(&words.collect::<Vec<_>>()))
 }
 
 /// What is typed into a tool that runs it.

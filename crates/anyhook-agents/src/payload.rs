@@ -159,11 +159,40 @@ impl Adapter {
             let event = marked.max_by_key(|event| event.marks.len())?;
             Some(event.native.to_string())
         };
-        let name = named
-            .or_else(|| hint.map(str::to_owned))
-            .or_else(by_marks)
-            .ok_or(PayloadError::NoEvent)?;
-        Ok((name, None))
+        let named = named.or_else(|| hint.map(str::to_owned)).or_else(by_marks);
+        match named {
+            Some(name) => Ok((name, None)),
+            None => self.suspected_event(payload).ok_or(PayloadError::NoEvent),
+        }
+    }
+
+    /// The event of a payload that does not name it where this agent does, with a notice: a
+    /// new version may have renamed the field. What looks like a tool call is taken for one
+    /// that is about to happen.
+    fn suspected_event(&self, payload: &Value) -> Option<(String, Option<String>)> {
+        let agent = &self.spec.name;
+        let members = || payload.as_object().into_iter().flatten();
+        let is_name_key = |key: &str| {
+            let key = key.to_ascii_lowercase();
+            key.contains("event") || key.contains("hook")
+        };
+        let named = members().find_map(|(key, value)| {
+            let event = self.event_by_native(value.as_str()?)?;
+            is_name_key(key).then_some((key, event))
+        });
+        if let Some((key, event)) = named {
+            let notice = format!(
+                "{agent} names an event in the field `{key}`, which is unknown; it is handled as `{}`",
+                event.native
+            );
+            return Some((event.native.to_string(), Some(notice)));
+        }
+        let alike = self.events_of_same_call(payload, "");
+        let native = alike.first()?.native.to_string();
+        let notice = format!(
+            "{agent} does not name its event, which looks like a tool call; it is handled as `{native}`"
+        );
+        Some((native, Some(notice)))
     }
 
     /// The events before a tool call whose fields the payload of an unknown event

@@ -20,6 +20,7 @@ function question(one) {
     h("div", null,
       h("b", null, `${one.agent} asks: ${one.tool || one.event.replaceAll("_", " ")}`),
       one.detail ? h("pre", null, one.detail) : null,
+      one.is_rewritten ? h("p", null, "A hook has changed this call; this is what will run.") : null,
       one.reason ? h("p", null, one.reason) : null,
       h("small", null, [one.cwd, `${one.seconds_left} s left`].filter(Boolean).join(" · "))),
     h("div.answers", null,

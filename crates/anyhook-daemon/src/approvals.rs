@@ -1,7 +1,7 @@
 //! Questions that wait for the user: list them, answer one.
 
 use anyhook_model::Decision;
-use anyhook_store::EventRow;
+use anyhook_store::{EventRow, call_text};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
@@ -32,6 +32,9 @@ fn question_json(question: OpenQuestion) -> Option<Value> {
     let row = EventRow::from_record(&question.record)?;
     let mut json = serde_json::to_value(row.summary).ok()?;
     let members = json.as_object_mut()?;
+    // In full: what is cut off would be approved unseen.
+    members.insert("detail".to_owned(), call_text(&question.record).into());
+    members.insert("is_rewritten".to_owned(), question.is_rewritten.into());
     members.insert("seconds_left".to_owned(), question.seconds_left.into());
     Some(json)
 }

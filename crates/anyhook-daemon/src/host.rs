@@ -54,6 +54,8 @@ pub struct HookReply {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
     pub record: Record,
+    /// A hook has changed the call: the record has it as it will run.
+    pub is_rewritten: bool,
     /// How long its agent still waits; 0: an answer counts for the next try.
     pub seconds_left: u64,
 }

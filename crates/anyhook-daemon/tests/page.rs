@@ -401,6 +401,7 @@ fn every_view_fits_a_phone() {
         json!({"command": "rm -rf build && ".repeat(20)}),
     );
     daemon.host.questions.lock().unwrap().push(OpenQuestion {
+        is_rewritten: false,
         record: waiting,
         seconds_left: 40,
     });
@@ -460,6 +461,7 @@ fn questions_are_answered_on_the_page() {
             .data
             .insert("tool_input".into(), json!({"command": HOSTILE}));
         let question = OpenQuestion {
+            is_rewritten: false,
             record: waiting,
             seconds_left: 40,
         };

@@ -6,6 +6,7 @@ use anyhook_agents::Adapter;
 use anyhook_agents::spec::{Blocking, EventSpec};
 use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Hook, suggest};
+use anyhook_run::agent::MIN_ENTRY_TIMEOUT;
 use anyhook_run::config::discover;
 use anyhook_run::config::manifest;
 
@@ -23,9 +24,6 @@ pub enum EventSelection {
     /// These, by canonical or native name.
     List(Vec<String>),
 }
-
-/// The least timeout of an entry: the bridge stops slow hooks itself.
-const MIN_ENTRY_TIMEOUT_SECONDS: f64 = 60.0;
 
 /// What the bridge needs in addition to its hooks.
 const BRIDGE_OVERHEAD_SECONDS: f64 = 5.0;
@@ -87,7 +85,9 @@ impl ManifestNeeds {
         let total: f64 = hooks
             .map(|hook| manifest::timeout(&hook.handler).as_secs_f64())
             .sum();
-        let wanted = MIN_ENTRY_TIMEOUT_SECONDS.max((total + BRIDGE_OVERHEAD_SECONDS).ceil());
+        // The bridge stops slow hooks itself.
+        let least = MIN_ENTRY_TIMEOUT.as_secs_f64();
+        let wanted = least.max((total + BRIDGE_OVERHEAD_SECONDS).ceil());
         let caps = [adapter.spec.config.handler.max_timeout, event.max_timeout];
         caps.into_iter().flatten().fold(wanted, f64::min)
     }

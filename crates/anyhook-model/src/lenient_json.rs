@@ -5,8 +5,9 @@
 //! pass it on and act on it, so such a payload must reach the hooks as well, and
 //! a deny that quotes it must reach the agent.
 //! The strict parser goes first; only what it rejects is repaired: a lone
-//! surrogate becomes U+FFFD, a number out of range becomes its text, and so does
-//! a value nested deeper than [`MAX_DEPTH`].
+//! surrogate becomes U+FFFD, a number out of range becomes its text, as do the `NaN`
+//! and `Infinity` that Python writes and a value nested deeper than [`MAX_DEPTH`], and
+//! a control character in a string is escaped.
 
 use serde_json::Value;
 
@@ -120,6 +121,11 @@ fn repaired(text: &str) -> String {
                 push_quoted(&mut out, head(rest, length));
                 length
             }
+            '-' | 'I' | 'N' if number_word(rest).is_some() => {
+                let word = number_word(rest).unwrap_or_default();
+                push_quoted(&mut out, word);
+                word.len()
+            }
             '-' | '0'..='9' => {
                 let length = rest
                     .bytes()
@@ -148,6 +154,15 @@ fn repaired(text: &str) -> String {
         rest = rest.get(length..).unwrap_or_default();
     }
     out
+}
+
+/// The word for a number that JSON does not have, if the text begins with it.
+fn number_word(text: &str) -> Option<&'static str> {
+    let mut words = ["NaN", "-Infinity", "Infinity"].into_iter();
+    words.find(|word| {
+        let rest = text.strip_prefix(word);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    })
 }
 
 fn head(text: &str, length: usize) -> &str {
@@ -203,9 +218,15 @@ fn push_quoted(out: &mut String, text: &str) {
     out.push_str(&Value::from(text).to_string());
 }
 
-/// A string, with U+FFFD in place of each half of a surrogate pair.
+/// A string, with U+FFFD in place of each half of a surrogate pair, and escapes in place
+/// of control characters.
 fn push_string(out: &mut String, text: &str) {
+    let escaped: String;
     let mut rest = text;
+    if text.chars().any(is_control) {
+        escaped = text.chars().map(escape_control).collect();
+        rest = &escaped;
+    }
     while let Some(at) = rest.find('\\') {
         out.push_str(head(rest, at));
         rest = rest.get(at..).unwrap_or_default();
@@ -229,6 +250,19 @@ fn push_string(out: &mut String, text: &str) {
         rest = rest.get(length..).unwrap_or_default();
     }
     out.push_str(rest);
+}
+
+/// A character that JSON does not permit in a string as it is.
+fn is_control(c: char) -> bool {
+    u32::from(c) < 0x20
+}
+
+fn escape_control(c: char) -> String {
+    if is_control(c) {
+        format!("\\u{:04x}", u32::from(c))
+    } else {
+        c.to_string()
+    }
 }
 
 /// The surrogate whose escape begins the text.

@@ -8,6 +8,8 @@ pub mod failure;
 pub mod own;
 pub(crate) mod shared_config;
 
+use std::time::Duration;
+
 use anyhook_agents::likeness::complete_call;
 use anyhook_model::lenient_json;
 use anyhook_model::registry::{EVENTS, event_name};
@@ -49,6 +51,9 @@ pub struct SuspectedEvent {
 /// The native answer, and the parts of the response that the agent cannot express.
 pub type RenderedAnswer = (Answer, Vec<Loss>);
 
+/// The least timeout of an entry that `anyhook install` writes, if the agent permits it.
+pub const MIN_ENTRY_TIMEOUT: Duration = Duration::from_secs(60);
+
 pub trait Agent: Send {
     fn slug(&self) -> &str;
 
@@ -63,6 +68,13 @@ pub trait Agent: Send {
     fn has_user(&self, event: &HookEvent) -> bool {
         let _ = event;
         true
+    }
+
+    /// How long the agent waits for an answer to this event, as far as its entry is one
+    /// that `anyhook install` writes.
+    fn answer_limit(&self, event: &HookEvent) -> Duration {
+        let _ = event;
+        MIN_ENTRY_TIMEOUT
     }
 
     /// Which event an unreadable payload is: the one that the caller names,

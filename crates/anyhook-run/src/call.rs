@@ -52,7 +52,8 @@ pub fn answer(
         let is_lost = lost.iter().any(|loss| loss.field == "ask");
         is_lost || !can_ask || !agent.has_user(&event)
     };
-    if is_ask && is_unasked() && engine.hold_for_answer(&event, &mut outcome) {
+    let limit = || agent.answer_limit(&event);
+    if is_ask && is_unasked() && engine.hold_for_answer(&event, &mut outcome, limit) {
         (answer, lost) = agent.render(&event, &outcome.response, can_ask);
     }
     let reply = CallReply {

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhook_agents::spec::Blocking;
 use anyhook_guard::CommandReadings;
@@ -116,6 +116,15 @@ pub struct EventOutcome {
     /// they get it only if the agent cannot express the deny.
     deferred_consumers: Option<(Consumers, Rulebook)>,
     pub(crate) delivery_options: EventOptions,
+}
+
+impl EventOutcome {
+    /// The time since the call arrived.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started
+            .map(|started| started.elapsed())
+            .unwrap_or_default()
+    }
 }
 
 impl Engine {

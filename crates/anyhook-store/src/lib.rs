@@ -36,8 +36,8 @@ pub use query::{
     SessionSummary, Stats, TimeBucket, Timeline,
 };
 pub use row::{
-    EventRow, RunRow, parse_duration_seconds, parse_micros, parse_time_or_age, rfc3339_micros,
-    truncated,
+    EventRow, RunRow, call_text, parse_duration_seconds, parse_micros, parse_time_or_age,
+    rfc3339_micros, truncated,
 };
 pub use sql::{ResultRow, Statement};
 pub use sqlite::SqliteStore;

@@ -208,6 +208,27 @@ fn unified_event_type(event: &str, native_event: &str) -> String {
 }
 
 /// What a timeline shows next to the tool's name.
+/// What a call is about, in full: for whoever has to decide about it.
+pub fn call_text(record: &Record) -> String {
+    /// Keys that say nothing about what a command does.
+    const SECONDARY_KEYS: [&str; 5] = ["command", "commands", "cwd", "description", "timeout"];
+    let input = record.event.tool_input();
+    let command = input.and_then(|input| input.get("command")?.as_str());
+    match (input, command) {
+        (Some(input), Some(command))
+            if input
+                .keys()
+                .all(|key| SECONDARY_KEYS.contains(&key.as_str())) =>
+        {
+            command.to_owned()
+        }
+        (Some(input), _) if !input.is_empty() => {
+            serde_json::to_string_pretty(input).unwrap_or_default()
+        }
+        _ => event_detail(record).unwrap_or_default(),
+    }
+}
+
 fn event_detail(record: &Record) -> Option<String> {
     let event = &record.event;
     if let Some(input) = event.tool_input() {

@@ -2,6 +2,7 @@
 //! their answers, and detects which of them calls.
 
 use std::cmp::Reverse;
+use std::time::Duration;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::payload::BEFORE_TOOL_EVENT;
@@ -115,6 +116,28 @@ impl Agent for AdapterAgent {
         self.adapter(event).is_none_or(is_interactive)
     }
 
+    fn answer_limit(&self, event: &HookEvent) -> Duration {
+        let least = agent::MIN_ENTRY_TIMEOUT;
+        let Some(adapter) = anyhook_agents::get(self.0.slug()) else {
+            return least;
+        };
+        let handler = &adapter.spec.config.handler;
+        let writes_timeout = handler.fields.iter().any(|field| field.to == "timeout");
+        let own = if writes_timeout {
+            handler.max_timeout
+        } else {
+            handler.default_timeout
+        };
+        let of_event = adapter
+            .event_by_native(&event.native_event)
+            .and_then(|event| event.max_timeout);
+        let seconds = [own, of_event]
+            .into_iter()
+            .flatten()
+            .fold(least.as_secs_f64(), f64::min);
+        Duration::try_from_secs_f64(seconds).unwrap_or(least)
+    }
+
     fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {
         let adapter = anyhook_agents::get_for_run(self.0.slug())?;
         let names = adapter.spec.events.iter().flat_map(|event| {
@@ -152,8 +175,9 @@ impl Agent for AdapterAgent {
             ..HookEvent::default()
         };
         let response = agent::failure_response(message, block);
-        let (mut answer, _) = self.render(&event, &response, false);
-        if answer.stdout.is_empty() && answer.stderr.is_empty() {
+        let (mut answer, lost) = self.render(&event, &response, false);
+        let is_lost = lost.iter().any(|loss| loss.field == "system_message");
+        if answer.stderr.is_empty() && (answer.stdout.is_empty() || is_lost) {
             // The agent shows no message for this event, but it may log stderr.
             answer.stderr = format!("{message}\n");
         }

@@ -39,6 +39,8 @@ pub struct SelectedHook<'a> {
     pub hook: Cow<'a, Hook>,
     /// Its name, or `#3` by position.
     pub label: String,
+    /// Its position in the manifest, which tells hooks of the same name apart.
+    pub position: usize,
     pub scope: Scope,
     pub manifest: Cow<'a, Path>,
     /// The project's root.
@@ -312,6 +314,7 @@ impl LoadedManifest {
     fn select<'a>(&'a self, hook: Cow<'a, Hook>, position: usize) -> SelectedHook<'a> {
         SelectedHook {
             label: trust::label(&hook, position),
+            position,
             hook,
             scope: self.source.scope,
             manifest: Cow::Borrowed(&self.source.path),

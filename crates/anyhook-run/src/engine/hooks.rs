@@ -355,17 +355,31 @@ impl EventRun<'_> {
             }
         }
         let known = self.rewrite_count();
-        let mut runs = self.run_on_threads(&hooks);
-        for (hook, run) in hooks.into_iter().zip(&mut runs) {
+        let runs = self.run_on_threads(&hooks);
+        for (hook, run) in hooks.into_iter().zip(runs) {
             let Some(effect) = effects.get_mut(hook.position) else {
                 continue;
             };
-            match run.take() {
+            match run {
                 // What it would have said does not matter any more.
                 None => effect.push_skipped(&hook.selected, ALREADY_DENIED),
+                Some(run) if self.rewrites_old_input(&run, known) => {
+                    effect.runs.push(run.record);
+                    self.run_alone(hook, effects);
+                }
                 Some(run) => self.take_run(&hook.selected, run, known, effect),
             }
         }
+    }
+
+    /// Whether a hook has rewritten input that another one, beside it, has rewritten too:
+    /// its rewrite would undo the other one, so it has to run again.
+    fn rewrites_old_input(&self, run: &HandlerRun, known: usize) -> bool {
+        let response = &run.outcome.response;
+        let updated = response.updated_input.as_ref();
+        known != self.rewrite_count()
+            && !response.is_deny()
+            && updated.is_some_and(|updated| self.changes_input(updated))
     }
 
     /// The runs of the hooks, in their order; `None` for one that was ended because

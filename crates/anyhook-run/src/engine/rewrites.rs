@@ -11,10 +11,11 @@
 //!   a user's hook cannot undo what the administrator's has changed.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::respond::APPROVE_KEY;
-use anyhook_model::{Decision, HookResponse, Scope};
+use anyhook_model::{Decision, HookResponse, RunOutcome, Scope};
 use serde_json::{Map, Value};
 
 use super::can_prevent;
@@ -36,11 +37,22 @@ pub(super) struct Rewrites {
 /// A hook that has seen the input.
 #[derive(Debug)]
 struct Judgement {
-    hook: String,
-    manifest: String,
+    /// The hook's position in its manifest.
+    position: usize,
+    manifest: PathBuf,
     decision: Option<Decision>,
     /// How many rewrites it knows of, its own included.
     known: usize,
+    /// Its own rewrite has had effect.
+    has_rewritten: bool,
+}
+
+impl Rewrites {
+    fn judgements_of(&self, selected: &SelectedHook<'_>) -> impl Iterator<Item = &Judgement> {
+        let is_own =
+            |it: &&Judgement| it.position == selected.position && it.manifest == selected.manifest;
+        self.judgements.iter().filter(is_own)
+    }
 }
 
 impl EventRun<'_> {
@@ -53,18 +65,22 @@ impl EventRun<'_> {
         if !hook.blocking || hook.only_observes() || hook.handler.is_async {
             return true;
         }
-        let manifest = selected.manifest.to_string_lossy();
-        let is_same = |label: &str, of: &str| label == selected.label && of == manifest;
-        let judgements = self.rewrites.judgements.iter();
-        let own = judgements.filter(|it| is_same(&it.hook, &it.manifest));
-        let known: Vec<usize> = own.map(|it| it.known).collect();
-        if known.is_empty() {
-            // It was refused, which is reported already, or it is for this input only.
-            let mut runs = self.outcome.runs.iter();
-            return runs.any(|run| is_same(&run.hook, &run.manifest));
+        match self.rewrites.judgements_of(selected).last() {
+            Some(last) => last.known == self.rewrites.count,
+            // It was refused, which is reported already. Otherwise it is for this input only.
+            None => self.is_refused(selected),
         }
-        // Two hooks may have one name: then both are asked.
-        known.iter().all(|known| *known == self.rewrites.count)
+    }
+
+    /// Whether every run of the hook so far was refused. Runs are known by name, so of
+    /// hooks of the same name none counts as refused as soon as one of them ran.
+    fn is_refused(&self, selected: &SelectedHook<'_>) -> bool {
+        let manifest = selected.manifest.to_string_lossy();
+        let runs = self.outcome.runs.iter();
+        let mut own = runs
+            .filter(|run| run.hook == selected.label && run.manifest == manifest)
+            .peekable();
+        own.peek().is_some() && own.all(|run| run.outcome == RunOutcome::Refused)
     }
 
     /// How often hooks have rewritten the input so far.
@@ -85,7 +101,23 @@ impl EventRun<'_> {
         let may_rewrite = !is_second_look
             || (!self.outcome.duplicate && Some(selected.scope) > self.rewrites.scope);
         let is_current = known == self.rewrites.count;
-        let updated = response.updated_input.take().filter(|_| may_rewrite);
+        let updated = response.updated_input.take();
+        if let Some(dropped) = updated.as_ref().filter(|_| !may_rewrite)
+            && selected.hook.blocking
+            && !self
+                .rewrites
+                .judgements_of(selected)
+                .any(|it| it.has_rewritten)
+            && self.changes_input(dropped)
+        {
+            // What a guard wants to change must not run without its change.
+            response.turn_into_deny(&format!(
+                "hook `{}` changes this call, and so does another hook after it; `sequential: true` in the manifest makes them run in order",
+                selected.label
+            ));
+        }
+        let updated = updated.filter(|_| may_rewrite);
+        let has_rewritten = updated.is_some();
         if let Some(updated) = updated {
             // The next hook sees the input as this one has rewritten it.
             self.rewrite(&updated, selected.scope);
@@ -95,9 +127,10 @@ impl EventRun<'_> {
             });
         }
         self.rewrites.judgements.push(Judgement {
-            hook: selected.label.clone(),
-            manifest: selected.manifest.to_string_lossy().into_owned(),
+            position: selected.position,
+            manifest: selected.manifest.to_path_buf(),
             decision: response.decision,
+            has_rewritten,
             known: if is_current {
                 self.rewrites.count
             } else {
@@ -116,6 +149,11 @@ impl EventRun<'_> {
             should_continue: response.should_continue,
             ..HookResponse::default()
         }
+    }
+
+    /// Whether a rewrite would change the input as it is now.
+    pub(super) fn changes_input(&self, updated: &Map<String, Value>) -> bool {
+        Adapter::rewritten_event(&self.event, updated).data != self.event.data
     }
 
     fn rewrite(&mut self, updated: &Map<String, Value>, scope: Scope) {

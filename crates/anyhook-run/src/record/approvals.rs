@@ -14,6 +14,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use anyhook_agents::Adapter;
 use anyhook_model::{Decision, HookEvent, HookResponse, Record, RecordKind};
 use anyhook_util::fs::{create_private_dir, read_text, replace};
 use anyhook_util::hash::{hex, hmac_sha256};
@@ -30,6 +31,9 @@ use crate::run::exec::Cancel;
 /// No call is held longer: agents stop a hook after 60 seconds or later, and a hook
 /// that was stopped has blocked nothing.
 pub const MAX_HOLD: Duration = Duration::from_secs(45);
+
+/// The answer must be with the agent that long before it stops the hook.
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Key of a record with the user's answer to a call that was held.
 pub(crate) const ANSWERED_KEY: &str = "answered";
@@ -52,6 +56,9 @@ const TAKE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Question {
     /// What the journal will hold of the call, without secrets.
     pub record: Record,
+    /// A hook has changed the call: the record has it as it will run.
+    #[serde(default)]
+    pub is_rewritten: bool,
     /// Milliseconds since 1970.
     asked: u64,
     held_until: u64,
@@ -186,13 +193,24 @@ impl Engine {
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// Holds a call whose agent cannot ask, until the user answers. Changes the
+    /// Holds a call whose agent cannot ask, until the user answers, but not so long that
+    /// the agent, which waits for `limit`, would go on without an answer. Changes the
     /// outcome by the answer; `false` if there is none.
-    pub(crate) fn hold_for_answer(&self, event: &HookEvent, outcome: &mut EventOutcome) -> bool {
+    pub(crate) fn hold_for_answer(
+        &self,
+        event: &HookEvent,
+        outcome: &mut EventOutcome,
+        limit: impl FnOnce() -> Duration,
+    ) -> bool {
         if outcome.cancelled || !engine::can_prevent(event) {
             return false;
         }
         let hold = self.approval_hold();
+        if hold.is_zero() {
+            return false;
+        }
+        let left = limit().saturating_sub(ANSWER_MARGIN + outcome.elapsed());
+        let hold = hold.min(left);
         if hold.is_zero() {
             return false;
         }
@@ -220,11 +238,19 @@ impl Engine {
     ) -> Option<Decision> {
         let state = &self.dirs.state;
         let key = CacheKey::load_or_create(state)?;
+        let updated = outcome.response.updated_input.as_ref();
+        // The user is asked about what will run.
+        let shown = updated.map(|updated| Adapter::rewritten_event(event, updated));
+        let is_rewritten = shown.as_ref().is_some_and(|shown| shown.data != event.data);
         let mut record = Record {
             decision: outcome.response.decision,
             response: outcome.response.clone(),
             hooks: outcome.runs.clone(),
-            ..engine::record(RecordKind::Event, outcome.record_id.clone(), event.clone())
+            ..engine::record(
+                RecordKind::Event,
+                outcome.record_id.clone(),
+                shown.unwrap_or_else(|| event.clone()),
+            )
         };
         // A hook of the administrator that asks wants the user in the agent itself.
         self.check_exception(&record).ok()?;
@@ -233,6 +259,7 @@ impl Engine {
         let asked = now_ms();
         let question = Question {
             record,
+            is_rewritten,
             asked,
             held_until: asked.saturating_add(u64::try_from(hold.as_millis()).unwrap_or_default()),
         };
@@ -280,7 +307,8 @@ impl Engine {
             }
         }
         questions.remove(id);
-        if decision != Decision::Allow {
+        // The next try may be rewritten to something else.
+        if decision != Decision::Allow || question.is_rewritten {
             return Ok(AnswerEffect::StaysDenied);
         }
         self.allow_once(&question.record)?;

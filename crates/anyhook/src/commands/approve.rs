@@ -3,7 +3,7 @@
 use anyhook_model::Decision;
 use anyhook_run::Engine;
 use anyhook_run::record::approvals::{AnswerEffect, Question};
-use anyhook_store::EventRow;
+use anyhook_store::{EventRow, call_text};
 use anyhow::bail;
 use serde_json::json;
 
@@ -82,7 +82,8 @@ fn list(
             .map(|(question, summary)| {
                 let seconds_left = question.time_left().as_secs();
                 json!({"id": summary.id, "agent": summary.agent, "event": summary.event,
-                    "tool": summary.tool, "detail": summary.detail, "reason": summary.reason,
+                    "tool": summary.tool, "detail": call_text(&question.record),
+                    "is_rewritten": question.is_rewritten, "reason": summary.reason,
                     "cwd": summary.cwd, "seconds_left": seconds_left})
             })
             .collect();
@@ -102,8 +103,17 @@ fn list(
         };
         let tool = summary.tool.as_deref().unwrap_or(&summary.event);
         terminal.line(&format!("{}  {} {left}", summary.id, summary.agent));
-        let detail = summary.detail.as_deref().unwrap_or_default();
-        terminal.line(&format!("  {} {}", visible(tool), visible(detail)));
+        // In full: what is cut off would be approved unseen.
+        let detail = call_text(&question.record);
+        let mut lines = detail.lines();
+        let first = lines.next().unwrap_or_default();
+        terminal.line(&format!("  {} {}", visible(tool), visible(first)));
+        for line in lines {
+            terminal.line(&format!("    {}", visible(line)));
+        }
+        if question.is_rewritten {
+            terminal.line("  A hook has changed this call; this is what will run.");
+        }
         if let Some(reason) = &summary.reason {
             terminal.line(&format!("  {}", visible(reason)));
         }

@@ -174,6 +174,7 @@ pub(crate) fn judge(
         guards = hooks
             .filter_map(|(position, hook)| {
                 let selected = SelectedHook {
+                    position: 0,
                     label: label(&hook, position),
                     hook: Cow::Owned(hook),
                     scope: Scope::Project,

@@ -224,3 +224,35 @@ fn a_held_call_that_is_cancelled_ends() {
     let output = child.wait_with_output().unwrap();
     assert!(output.stdout.is_empty(), "{output:?}");
 }
+
+#[test]
+fn the_question_shows_what_will_run_in_full() {
+    let scratch = held();
+    let long = format!("rm {} ; rm -rf /hidden", "a".repeat(3000));
+    let (_, question) = call_and_answer(&scratch, &long, &["--deny"]);
+    assert_eq!(question["detail"], long);
+
+    let rewriter = "name: rewriter\nhandler: {type: command, command: ./rewrite.sh}";
+    let scratch = project(&[rewriter, HOOK]);
+    let script = "#!/bin/sh\necho '{\"updated_input\":{\"command\":\"rm -rf build\"}}'\n";
+    scratch.exec("rewrite.sh", script).unwrap();
+    scratch.exec("ask.sh", ASK).unwrap();
+    trust(&scratch);
+    let settings = scratch.config().join("config.yaml");
+    let text = "approvals: {hold: 30}\nallow_agent_changes: true\n";
+    scratch.file(&settings, text).unwrap();
+    let (output, question) = call_and_answer(&scratch, "ls -l", &[]);
+    assert_eq!(question["detail"], "rm -rf build");
+    assert_eq!(question["is_rewritten"], true);
+    assert!(!is_denied(&output), "{output:?}");
+    assert!(output.stdout.contains("rm -rf build"), "{output:?}");
+
+    // A late answer is not for whatever a hook makes of the call next time.
+    let text = "approvals: {hold: 0.2}\nallow_agent_changes: true\n";
+    scratch.file(&settings, text).unwrap();
+    assert!(is_denied(&call(&scratch, "ls -l")));
+    let id = first_question(&scratch)["id"].as_str().unwrap().to_owned();
+    let answered = run(&scratch, &["approve", &id, "--json"]);
+    assert_eq!(answered.json().unwrap()["effect"], "stays_denied");
+    assert!(is_denied(&call(&scratch, "ls -l")));
+}

@@ -166,3 +166,73 @@ fn a_forged_rewrite_does_not_pass_a_managed_guard() {
     let output = deliver("user");
     assert!(is_denied(&output), "{output:?}");
 }
+
+/// A hook that changes the command as `sed` does, without a word in its text that says so.
+fn hidden(scratch: &Scratch, name: &str, change: &str) -> Value {
+    let script = format!(
+        r#"#!/bin/sh
+old=$(sed 's/.*"command":"\([^"]*\)".*/\1/')
+new=$(printf '%s' "$old" | sed '{change}')
+key=updated
+[ "$new" = "$old" ] || printf '{{"%s":{{"command":"%s"}}}}' "${{key}}_input" "$new"
+"#
+    );
+    let file = scratch.config().join(format!("{name}.sh"));
+    scratch.exec(&file, &script).unwrap();
+    hook(name, &file.to_string_lossy(), true)
+}
+
+/// Two hooks that run side by side, both of which turn out to rewrite the call.
+#[test]
+fn rewrites_side_by_side_are_both_applied() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let lease = hidden(&scratch, "lease", "s/--force$/--force-with-lease/");
+    let prefix = hidden(&scratch, "prefix", "s/^git/rtk git/");
+    for hooks in [[&lease, &prefix], [&prefix, &lease]] {
+        let manifest = json!({"spec": "hooks/1.0", "hooks": hooks}).to_string();
+        scratch
+            .file(manifest_of(&scratch, "user"), &manifest)
+            .unwrap();
+        let output = call(&scratch, "git push --force");
+        assert_eq!(
+            rewritten(&output).as_deref(),
+            Some("rtk git push --force-with-lease"),
+            "{output:?}"
+        );
+    }
+}
+
+/// The second one is for the rewritten call only.
+#[test]
+fn a_guard_is_asked_also_if_another_hook_has_its_name() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let rewriter = hidden(&scratch, "g", "s/^ls/rm -rf x/");
+    let mut guard = hook("g", "exit 2", true);
+    guard["if"] = json!({"command": "rm"});
+    let other = hook("other", "true", true);
+    let manifest = json!({"spec": "hooks/1.0", "hooks": [rewriter, guard, other]}).to_string();
+    scratch
+        .file(manifest_of(&scratch, "user"), &manifest)
+        .unwrap();
+    let output = call(&scratch, "ls");
+    assert!(is_denied(&output), "{output:?}");
+}
+
+/// A guard that wants to change only what another hook has made of the call.
+#[test]
+fn a_change_that_cannot_be_applied_any_more_denies() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let rewriter = hidden(&scratch, "rewriter", "s/^ls/curl x/");
+    let mut proxy = hidden(&scratch, "proxy", "s/^curl x/curl --proxy p x/");
+    proxy["if"] = json!({"command": "curl"});
+    let manifest = json!({"spec": "hooks/1.0", "hooks": [proxy, rewriter]}).to_string();
+    scratch
+        .file(manifest_of(&scratch, "user"), &manifest)
+        .unwrap();
+    let output = call(&scratch, "ls");
+    assert!(is_denied(&output), "{output:?}");
+    assert!(output.stdout.contains("sequential"), "{output:?}");
+}

@@ -533,3 +533,103 @@ fn an_odd_approval_of_codex_is_declined_by_the_guard() {
     child.stdin.take().unwrap().flush().unwrap();
     child.wait().unwrap();
 }
+
+/// The arguments of a program, code in a named language, a list for an input, a number that
+/// JSON does not have: the built-in guards read the command all the same.
+#[test]
+fn a_command_in_pieces_is_put_together_for_the_guards() {
+    let scratch = project_with(
+        r#"{"spec": "hooks/1.0", "hooks": [{"event": "before_tool_execute", "blocking": true,
+            "handler": {"type": "command", "command": "anyhook guard filesystem"}}]}"#,
+    );
+    let dangerous = [
+        (
+            "mcp__sh__run",
+            r#"{"command": "bash", "args": ["-c", "rm -rf /"]}"#,
+        ),
+        (
+            "mcp__sh__run",
+            r#"{"cmd": "bash", "args": ["-c", "rm -rf /"]}"#,
+        ),
+        (
+            "mcp__sh__run",
+            r#"{"command": "rm", "arguments": ["-rf", "/"]}"#,
+        ),
+        (
+            "mcp__sh__run",
+            r#"{"command": "sudo rm", "args": ["-rf", "/"]}"#,
+        ),
+        (
+            "mcp__sh__run",
+            r#"{"code": "rm -rf /", "language": "bash"}"#,
+        ),
+        (
+            "mcp__sh__run",
+            r#"{"language": "Python", "code": "import os; os.system('rm -rf /')"}"#,
+        ),
+        ("mcp__sh__run", r#"{"command": "rm -rf /", "x": NaN}"#),
+        (
+            "Bash",
+            r#"{"command": "rm -rf /", "x": -Infinity, "y": [Infinity]}"#,
+        ),
+        ("Bash", "{\"command\": \"rm -rf / \t\"}"),
+        ("Bash", r#"["rm -rf /"]"#),
+        ("Bash", r#"["ls -l", "rm -rf /"]"#),
+        ("Bash", r#"["rm", "-rf", "/"]"#),
+        ("Bash", r#"{"command": "rm", "args": ["-rf", "/"]}"#),
+    ];
+    let harmless = [
+        ("mcp__sh__run", r#"{"command": "ls", "args": ["-l"]}"#),
+        (
+            "mcp__sh__run",
+            r#"{"code": "print(1)", "language": "python"}"#,
+        ),
+        ("Bash", r#"{"command": "ls", "x": NaN}"#),
+        ("Bash", r#"["ls -l"]"#),
+    ];
+    let cases = dangerous.iter().map(|case| (case, true));
+    for ((tool, input), expected) in cases.chain(harmless.iter().map(|case| (case, false))) {
+        let payload = format!(
+            r#"{{"session_id": "s", "cwd": {}, "hook_event_name": "PreToolUse", "tool_name": "{tool}", "tool_input": {input}}}"#,
+            json!(scratch.project())
+        );
+        let arguments = ["run", "--agent", "claude-code"];
+        let output = anyhook(&scratch).run(arguments, &payload).unwrap();
+        let is_denied = output.stdout.contains("\"deny\"");
+        assert_eq!(is_denied, expected, "{tool} {input}: {output:?}");
+    }
+}
+
+/// An agent that renames the field of its event, or leaves it out: guards are asked, and the
+/// user hears of it.
+#[test]
+fn a_call_whose_event_is_named_elsewhere_is_guarded() {
+    for (slug, adapter) in anyhook_agents::all().map(|adapter| (&adapter.spec.id, adapter)) {
+        let Some(at) = adapter.spec.payload.event_at.as_deref() else {
+            continue;
+        };
+        let Some(event) = before_tool_events(adapter).find(|event| event.tools.is_empty()) else {
+            continue;
+        };
+        let scratch = project_with(
+            r#"{"spec": "hooks/1.0", "hooks": [{"event": "before_tool_execute", "blocking": true,
+                "handler": {"type": "command", "command": "touch asked; exit 2"}}]}"#,
+        );
+        let sample = sample(&scratch, adapter, event);
+        if sample.pointer(at).is_none() {
+            continue;
+        }
+        for renamed in [Some("NewEventField"), None] {
+            let mut payload = sample.clone();
+            let name = payload.pointer(at).unwrap().clone();
+            remove(&mut payload, at);
+            if let Some(key) = renamed {
+                payload[key] = name;
+            }
+            let output = run(&scratch, slug, None, &payload);
+            let asked = scratch.project().join("asked");
+            assert!(asked.exists(), "{slug} {renamed:?}: {output:?} {payload}");
+            std::fs::remove_file(asked).unwrap();
+        }
+    }
+}

@@ -77,6 +77,7 @@ impl HookHost for EngineHost {
         let questions = self.engine.open_questions();
         let questions = questions.into_iter().map(|question| OpenQuestion {
             seconds_left: question.time_left().as_secs(),
+            is_rewritten: question.is_rewritten,
             record: question.record,
         });
         questions.collect()
