@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhook_util::challenge::{self, Nonces, constant_time_eq};
 use anyhook_util::headers;
+use anyhook_util::http::client_config;
 use serde_json::Value;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::token::random_hex;
 
@@ -21,18 +21,7 @@ pub(crate) enum ProofError {
 }
 
 pub(crate) fn http_agent(timeout: Duration) -> ureq::Agent {
-    ureq::Agent::config_builder()
-        .timeout_global(Some(timeout))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        // A company's own certificate authority is in the system's store only.
-        .tls_config(
-            TlsConfig::builder()
-                .root_certs(RootCerts::PlatformVerifier)
-                .build(),
-        )
-        .build()
-        .new_agent()
+    client_config(timeout).build().new_agent()
 }
 
 /// Lets the daemon at an address prove that it knows the token before it is sent there.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhook_model::Answer;
 use anyhook_util::challenge::{self, AnswerContent, CallContent, DEFAULT_PORT, Nonces};
 use anyhook_util::hash::{hex, sha256};
+use anyhook_util::http::client_config;
 use anyhook_util::{env, headers, percent};
 
 use crate::config::discover::Dirs;
@@ -376,7 +377,7 @@ fn send_with_tls_client(
     let scheme = if address.is_tls { "https" } else { "http" };
     let base = format!("{scheme}://{}{}", address.authority, address.path);
     let post = |path: &str, limit, headers: &[(&'static str, &str)], body: &[u8]| {
-        let config = http::client_config(limit).timeout_connect(Some(REMOTE_CONNECT_TIMEOUT));
+        let config = client_config(limit).timeout_connect(Some(REMOTE_CONNECT_TIMEOUT));
         let url = format!("{base}{path}");
         let headers = headers.iter().copied();
         let (response, body) = http::post(config, &url, headers, body, MAX_ANSWER_BYTES as u64)

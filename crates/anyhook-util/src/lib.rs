@@ -11,6 +11,8 @@ pub mod env;
 pub mod fs;
 pub mod hash;
 pub mod headers;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod paths;
 pub mod percent;
 pub mod shell;

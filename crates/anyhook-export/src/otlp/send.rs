@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use anyhook_util::http::client_config;
 use flate2::write::GzEncoder;
-use ureq::tls::{RootCerts, TlsConfig};
 
 use super::config::{Compression, OtlpConfig, Protocol, Signal, signal_url};
 use super::request::SignalRequest;
@@ -44,20 +44,8 @@ pub(crate) struct OtlpSender {
 impl OtlpSender {
     /// `headers` are those of the settings, with their values looked up.
     pub(crate) fn new(config: &OtlpConfig, headers: Vec<(String, String)>) -> Self {
-        let agent = ureq::Agent::config_builder()
-            .timeout_global(Some(config.timeout()))
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // A company's own certificate authority is in the system's store only.
-            .tls_config(
-                TlsConfig::builder()
-                    .root_certs(RootCerts::PlatformVerifier)
-                    .build(),
-            )
-            .build()
-            .new_agent();
         Self {
-            agent,
+            agent: client_config(config.timeout()).build().new_agent(),
             endpoint: config.endpoint().to_owned(),
             headers,
             protocol: config.protocol,

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use anyhook_model::Handler;
 use anyhook_util::env;
+use anyhook_util::http::client_config;
 use serde_json::Value;
 use ureq::Body;
 use ureq::config::ConfigBuilder;
 use ureq::http::Response;
-use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
 
 use crate::config::manifest;
@@ -124,19 +124,6 @@ fn post_unread<'a>(
         post.header(name, value)
     });
     post.send(body)
-}
-
-/// Trusts the platform's certificates, follows no redirects, and returns every
-/// status as a response.
-pub(crate) fn client_config(timeout: Duration) -> ConfigBuilder<AgentScope> {
-    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
-    ureq::Agent::config_builder()
-        .timeout_global(Some(timeout))
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .http_status_as_error(false)
-        .user_agent(concat!("anyhook/", env!("CARGO_PKG_VERSION")))
-        .tls_config(tls.build())
 }
 
 /// https, or http to this machine or to a host that the user has allowed.
