@@ -76,6 +76,8 @@ fn usage_sources() -> String {
             .collect();
         let source = if text.contains("[transcript]") {
             "transcript".to_owned()
+        } else if text.contains("[database]") {
+            "its database".to_owned()
         } else {
             let events = events.join(", ");
             format!("the event {events}, where it is recorded")

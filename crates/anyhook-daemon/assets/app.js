@@ -2,6 +2,7 @@
 
 import { Locked, fetchJson, stream, unlock } from "./api.js";
 import * as approvals from "./approvals.js";
+import { costs } from "./cost.js";
 import { $, count, dayOf, h } from "./dom.js";
 import { address, filters, learn, readAddress, writeAddress } from "./filters.js";
 import * as views from "./views.js";
@@ -182,13 +183,28 @@ function close() {
 
 function sessions(shown = { sessions: [] }) {
   return load(async () => {
-    const page = await fetchJson("/sessions", { ...filters(), cursor: shown.next, limit: 50 });
+    const [page, usage] = await Promise.all([fetchJson("/sessions", { ...filters(), cursor: shown.next, limit: 50 }), usageOf(timeAndAgent())]);
     const all = { sessions: [...shown.sessions, ...page.sessions], next: page.next };
-    return views.sessions(all, () => sessions(all));
+    const known = new Map(usage.by_session.map((one) => [`${one.agent} ${one.session}`, one]));
+    return views.sessions(all, (one) => known.get(`${one.agent} ${one.session_id}`), () => sessions(all));
   });
 }
 
-const session = (id, agent) => load(async () => views.session(await fetchJson(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), open));
+const session = (id, agent) => load(async () => {
+  const [found, usage] = await Promise.all([fetchJson(`/sessions/${encodeURIComponent(id)}`, { agent, limit: 500 }), usageOf({ session: id, agent })]);
+  return views.session(found, usage, open);
+});
+
+/** Calls of models have no other filters. */
+const timeAndAgent = () => ({ agent: filters().agent, since: filters().since });
+
+/** Tokens and cost; a view goes without them if they cannot be read. */
+const usageOf = (parameters) => fetchJson("/usage", parameters).catch((error) => {
+  if (error instanceof Locked) throw error;
+  return { by_session: [] };
+});
+
+const cost = () => load(async () => costs(await fetchJson("/usage", timeAndAgent())));
 const insights = () => load(async () => views.insights(await fetchJson("/stats", { ...filters(), buckets: 48 })));
 
 const hooks = () => load(async () => {
@@ -205,7 +221,7 @@ async function lastRun(hook) {
 function route() {
   const { view, args, params } = address();
   const [id, agent] = args;
-  const tabs = { timeline, sessions: () => sessions(), hooks, insights, session: () => session(id || "", agent) };
+  const tabs = { timeline, sessions: () => sessions(), hooks, cost, insights, session: () => session(id || "", agent) };
   state.tab = Object.hasOwn(tabs, view) ? view : "timeline";
   readAddress();
   const opened = params.get("open");
@@ -217,6 +233,7 @@ function route() {
     else link.removeAttribute("aria-current");
   }
   form.hidden = state.tab === "session";
+  form.classList.toggle("cost-filters", state.tab === "cost");
   $("#live").hidden = state.tab !== "timeline";
   tabs[state.tab]();
   if (opened) open(opened);
@@ -264,7 +281,7 @@ const help = () => ($("#keys").open ? $("#keys").close() : $("#keys").showModal(
 const actions = {
   j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
   "/": () => form.elements.text.focus(), d: () => decide("deny"), p: pause, t: theme, "?": help,
-  1: () => visit("timeline"), 2: () => visit("sessions"), 3: () => visit("hooks"), 4: () => visit("insights"),
+  1: () => visit("timeline"), 2: () => visit("sessions"), 3: () => visit("hooks"), 4: () => visit("insights"), 5: () => visit("cost"),
 };
 
 document.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-// Two charts, drawn by hand as SVG.
+// Charts, drawn by hand as SVG.
 
 import { count, duration, h, moment, s } from "./dom.js";
 
@@ -34,6 +34,34 @@ export function overTime({ seconds, buckets }) {
     h("div.legend", null,
       h("span", null, h("i.denied"), "denied"),
       h("span", null, h("i.all"), "all events")));
+}
+
+const MAX_DAYS = 60;
+
+/** Cost of each day, with the days on which nothing was used. */
+export function byDay(days) {
+  const [width, height, left, bottom] = [1120, 190, 46, 20];
+  const day = 86400000;
+  const last = Date.parse(days.at(-1).date);
+  const first = Math.max(Date.parse(days[0].date), last - (MAX_DAYS - 1) * day);
+  const slots = Math.max(14, Math.round((last - first) / day) + 1);
+  const step = (width - left) / slots;
+  const most = Math.max(...days.map((one) => one.cost_usd || 0), 0.01);
+  const tall = height - bottom - 8;
+  const bar = (one) => {
+    const slot = Math.round((Date.parse(one.date) - first) / day);
+    if (slot < 0) return null;
+    const high = one.cost_usd > 0 ? Math.max(2, one.cost_usd / most * tall) : 0;
+    return s("rect.cost", { x: left + (slot + 0.15) * step, y: height - bottom - high, width: step * 0.7, height: high, rx: Math.min(3, step / 4) },
+      s("title", null, `${one.date}: $${(one.cost_usd || 0).toFixed(2)}, ${count(one.calls)} calls`));
+  };
+  const line = (part) => {
+    const y = height - bottom - part * tall;
+    return [s("line.grid", { x1: left, x2: width, y1: y, y2: y }), s("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, `$${(most * part).toFixed(2)}`)];
+  };
+  const label = (time) => s("text", { x: left + (Math.round((time - first) / day) + 0.5) * step, y: height - 4, "text-anchor": "middle" }, new Date(time).toISOString().slice(5, 10));
+  return s("svg.chart", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Cost by day", id: "cost-by-day" },
+    line(0), line(0.5), line(1), days.map(bar), label(first), last > first ? label(last) : null);
 }
 
 const short = (text) => (text.length > 32 ? `${text.slice(0, 31)}…` : text);

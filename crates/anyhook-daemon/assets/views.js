@@ -1,6 +1,7 @@
 // One function per view: turns the daemon's responses into elements.
 
 import { latency, overTime } from "./charts.js";
+import { cost, sessionUsage } from "./cost.js";
 import { ago, badge, count, dayOf, duration, folderName, h, moment, time } from "./dom.js";
 import { story } from "./story.js";
 
@@ -99,29 +100,30 @@ export function eventPanel(event, close) {
   ].flat(Infinity);
 }
 
-const cell = (value) => h("td.num", null, value);
-const table = (names, rows) => h("table", null,
-  h("thead", null, h("tr", null, names.map((name, n) => h(n === 0 || ["Agent", "Folder", "Machine"].includes(name) ? "th" : "th.num", null, name)))),
+export const cell = (value) => h("td.num", null, value);
+export const table = (names, rows) => h("table", null,
+  h("thead", null, h("tr", null, names.map((name, n) => h(n === 0 || ["Agent", "Folder", "Machine", "Model"].includes(name) ? "th" : "th.num", null, name)))),
   h("tbody", null, rows));
 
-export function sessions(page, more) {
+/** `usage` finds what the models of a session used. */
+export function sessions(page, usage, more) {
   if (page.sessions.length === 0) return empty("No sessions", "No session matches the filter.");
   return h("div.card.padded", null,
-    table(["Session", "Agent", "Folder", "Machine", "Last event", "Events", "Tools", "Denied"], page.sessions.map((one) => {
+    table(["Session", "Agent", "Folder", "Machine", "Last event", "Events", "Tools", "Denied", "Cost"], page.sessions.map((one) => {
       const href = link("session", one.session_id, one.agent);
       return h("tr.open", { onclick: () => { location.hash = href; } },
         h("td.line", { title: one.session_id }, h("a", { href }, one.session_id)), h("td.line", null, one.agent), h("td.line", { title: one.cwd || "" }, folderName(one.cwd)), h("td.line", null, one.machine || ""),
-        cell(ago(one.last)), cell(count(one.events)), cell(count(one.tools)), cell(one.denials ? h("span.badge.deny", null, count(one.denials)) : "–"));
+        cell(ago(one.last)), cell(count(one.events)), cell(count(one.tools)), cell(one.denials ? h("span.badge.deny", null, count(one.denials)) : "–"), cell(usage(one) ? cost(usage(one)) : "–"));
     })),
     page.next ? h("button.more", { type: "button", onclick: more }, "Older sessions") : null);
 }
 
-export function session({ session: one, events }, open) {
+export function session({ session: one, events }, usage, open) {
   return [
     h("div.card.block", null, h("h2", null, one.session_id),
       h("p", null, [one.agent, one.cwd, one.machine].filter(Boolean).join(" · ")),
       facts([["Started", moment(one.first)], ["Last event", moment(one.last)], ["Events", count(one.events)],
-        ["Denied", count(one.denials)], ["Tools", one.by_tool.map((tool) => `${tool.name} ${count(tool.count)}`).join(", ")]])),
+        ["Denied", count(one.denials)], ["Models", sessionUsage(usage)], ["Tools", one.by_tool.map((tool) => `${tool.name} ${count(tool.count)}`).join(", ")]])),
     story(events, open),
   ];
 }
@@ -157,6 +159,6 @@ export function hooks(list, lastRun) {
 
 export function keys() {
   const lines = [["j / k, ↓ / ↑", "next, previous event"], ["Enter", "open event"], ["Esc", "close"], ["/", "search"], ["d", "denied only, or all"],
-    ["p", "pause or resume"], ["1 2 3 4", "timeline, sessions, hooks, insights"], ["t", "light or dark"], ["?", "keyboard shortcuts"]];
+    ["p", "pause or resume"], ["1 … 5", "timeline, sessions, hooks, insights, cost"], ["t", "light or dark"], ["?", "keyboard shortcuts"]];
   return h("table", null, h("tbody", null, lines.map(([key, text]) => h("tr", null, h("td", null, h("kbd", null, key)), h("td", null, text)))));
 }

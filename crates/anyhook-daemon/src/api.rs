@@ -171,6 +171,29 @@ pub(crate) async fn stats(
     Ok(Json(stats).into_response())
 }
 
+pub(crate) async fn usage(
+    State(app): State<App>,
+    params: QueryResult<EventParams>,
+) -> Result<Json<serde_json::Value>, ApiError> {
+    let filter = EventParams::from_query(params)?.filter(&app)?;
+    let others = EventFilter {
+        agent: None,
+        session: None,
+        since_us: None,
+        until_us: None,
+        ..filter.clone()
+    };
+    if others != EventFilter::default() {
+        return Err(ApiError::bad_request(
+            "filter",
+            "calls of models have only `agent`, `session`, `since` and `until`",
+        ));
+    }
+    let usage = tokio::task::spawn_blocking(move || app.host.usage(&filter)).await;
+    let usage = usage.map_err(|_| ApiError::internal("the tokens could not be read"))?;
+    usage.map(Json).map_err(ApiError::internal)
+}
+
 /// Answers although the store may hang.
 pub(crate) async fn health(State(app): State<App>) -> Json<serde_json::Value> {
     Json(json!({"status": "ok", "store": app.metrics.store_health()}))

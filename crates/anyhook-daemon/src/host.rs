@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhook_model::{Answer, Decision, Record};
+use anyhook_store::EventFilter;
+use serde_json::{Value, json};
 
 use crate::wrapped::WrappedForm;
 
@@ -82,6 +84,13 @@ pub trait HookHost: Send + Sync + 'static {
     fn answer_question(&self, id: &str, decision: Decision) -> Result<&'static str, String> {
         let _ = decision;
         Err(format!("there is no open question `{id}`"))
+    }
+
+    /// Tokens and cost of model calls that a filter selects, as JSON. Only `agent`,
+    /// `session` and times of the filter count. Reads files.
+    fn usage(&self, filter: &EventFilter) -> Result<Value, String> {
+        let _ = filter;
+        Ok(json!({"calls": 0, "by_model": [], "by_session": [], "by_day": []}))
     }
 
     /// Removes secrets from a record that its sender did not redact.

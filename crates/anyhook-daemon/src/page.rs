@@ -17,7 +17,7 @@ use crate::body;
 const INDEX_HTML: &str = include_str!("../assets/index.html");
 const OPENAPI_JSON: &str = include_str!("../assets/openapi.json");
 
-const ASSETS: [(&str, &str, &str); 10] = [
+const ASSETS: [(&str, &str, &str); 11] = [
     ("app.css", "text/css", include_str!("../assets/app.css")),
     ("app.js", JS_TYPE, include_str!("../assets/app.js")),
     ("api.js", JS_TYPE, include_str!("../assets/api.js")),
@@ -27,6 +27,7 @@ const ASSETS: [(&str, &str, &str); 10] = [
         include_str!("../assets/approvals.js"),
     ),
     ("charts.js", JS_TYPE, include_str!("../assets/charts.js")),
+    ("cost.js", JS_TYPE, include_str!("../assets/cost.js")),
     ("dom.js", JS_TYPE, include_str!("../assets/dom.js")),
     ("filters.js", JS_TYPE, include_str!("../assets/filters.js")),
     ("story.js", JS_TYPE, include_str!("../assets/story.js")),

@@ -46,6 +46,7 @@ pub const ROUTES: &[Route] = routes! {
     GET "/sessions" Token api::sessions;
     GET "/sessions/{id}" Token api::session;
     GET "/stats" Token api::stats;
+    GET "/usage" Token api::usage;
     GET "/stream" Token stream::sse;
     GET "/ws" Token stream::ws;
     POST "/ingest" Token ingest::post;

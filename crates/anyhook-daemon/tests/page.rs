@@ -394,6 +394,7 @@ fn every_view_fits_a_phone() {
     };
     let daemon = Running::start();
     daemon.store.ingest(&history()).unwrap();
+    *daemon.host.usage.lock().unwrap() = Some(usage());
     let mut waiting = record("waits");
     waiting.agent = "codex".into();
     waiting.event.data.insert(
@@ -425,6 +426,7 @@ fn every_view_fits_a_phone() {
             ("sessions", "tr.open"),
             ("session/session-2/codex", ".turn .row"),
             ("hooks", "main tbody tr"),
+            ("cost", "#cost-by-day rect"),
             ("insights", "#latency circle"),
         ] {
             browser.eval(&format!(
@@ -437,6 +439,95 @@ fn every_view_fits_a_phone() {
             assert_eq!(wide, json!(390), "{view}, {theme}");
         }
     }
+}
+
+/// Two days of three agents, of which one model has no price.
+fn usage() -> serde_json::Value {
+    let sums = |calls: u64, cost: Option<f64>, unpriced: u64| {
+        let mut sums = json!({"calls": calls, "input_tokens": calls * 41_000, "output_tokens": calls * 900,
+            "cache_read_tokens": calls * 35_000, "cache_creation_tokens": 0});
+        if let Some(cost) = cost {
+            sums["cost_usd"] = json!(cost);
+        }
+        if unpriced > 0 {
+            sums["unpriced_calls"] = json!(unpriced);
+        }
+        sums
+    };
+    let row = |names: serde_json::Value, mut sums: serde_json::Value| {
+        for (name, value) in names.as_object().unwrap() {
+            sums[name] = value.clone();
+        }
+        sums
+    };
+    let now = jiff::Timestamp::now().to_string();
+    row(
+        json!({
+            "prices_date": "2025-11-20",
+            "by_model": [
+                row(json!({"agent": "claude-code", "model": "claude-sonnet-4-5-20250929"}), sums(120, Some(7.31), 0)),
+                row(json!({"agent": "codex", "model": "gpt-5-codex"}), sums(44, Some(0.004), 0)),
+                row(json!({"agent": "gemini-cli", "model": HOSTILE}), sums(9, None, 9)),
+            ],
+            "by_session": [
+                row(json!({"agent": "codex", "session": "session-2", "last": now}), sums(44, Some(0.004), 0)),
+                row(json!({"agent": "claude-code", "session": "session-1", "last": now}), sums(120, Some(7.31), 0)),
+                row(json!({"agent": "gemini-cli", "session": HOSTILE, "last": now}), sums(9, None, 9)),
+            ],
+            "by_day": [
+                row(json!({"date": "2026-11-15"}), sums(30, Some(1.2), 0)),
+                row(json!({"date": "2026-11-18"}), sums(143, Some(6.114), 9)),
+            ],
+        }),
+        sums(173, Some(7.314), 9),
+    )
+}
+
+#[test]
+fn cost_is_shown_by_day_agent_model_and_session() {
+    let Some(mut browser) = Browser::start() else {
+        return;
+    };
+    let daemon = Running::start();
+    daemon.store.ingest(&history()).unwrap();
+    browser.open(&daemon.link);
+    browser.until("document.querySelectorAll('.row').length === 100");
+    browser.key("5");
+    browser.until("document.querySelector('main h2')?.textContent === 'No tokens yet'");
+    *daemon.host.usage.lock().unwrap() = Some(usage());
+    for theme in ["light", "dark"] {
+        browser.eval(&format!(
+            "document.documentElement.dataset.theme = '{theme}'; location.hash = '#/hooks'"
+        ));
+        browser.until("document.querySelectorAll('main tbody tr').length > 0");
+        browser.eval("location.hash = '#/cost'");
+        browser.until("document.querySelectorAll('#cost-by-day rect').length === 2");
+        browser.picture(&format!("cost-{theme}.png"));
+    }
+    let text = browser
+        .eval("document.querySelector('main').innerText")
+        .to_string();
+    for part in [
+        "$7.31 + ?",
+        "< $0.01",
+        "no price",
+        "gpt-5-codex",
+        "session-1",
+        "4,920,000",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Only filters that calls of models have.
+    let shown = browser.eval(
+        "[...document.querySelectorAll('#filters > *')].filter((it) => it.offsetWidth).map((it) => it.name)",
+    );
+    assert_eq!(shown, json!(["agent", "since"]));
+    browser.eval("location.hash = '#/sessions'");
+    browser.until("document.querySelector('main').innerText.includes('$7.31')");
+    browser.eval("location.hash = '#/session/session-1/claude-code'");
+    browser.until("document.querySelectorAll('.turn .row').length > 0");
+    assert_eq!(browser.eval("window.hacked"), json!(null));
+    assert_eq!(browser.complaints, Vec::<String>::new());
 }
 
 /// A question appears on the page, and the user's click answers it.

@@ -5,16 +5,15 @@
 //! not read. Never runs in the dispatcher.
 
 mod collector;
+mod database;
 mod ledger;
 mod prices;
 mod summary;
 mod table;
-mod totals;
 mod transcript;
 
-pub use collector::{CollectedUsage, UsageCollector};
+pub use collector::{CollectedUsage, CollectorSetup, NamedTranscript, UsageCollector};
 pub(crate) use ledger::LedgerLengths;
 pub use ledger::{ModelCall, TokenCounts, UsageLedger};
 pub use prices::{ModelPrice, PriceTable};
-pub use summary::{UsageRow, UsageSummary, summarize_usage};
-pub use totals::{SpendTotals, TOTALS_FILE};
+pub use summary::{DayUsage, ModelUsage, SessionUsage, UsageSummary, UsageSums, summarize_usage};

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use anyhook_model::spend::KnownSpend;
+
 #[derive(Debug, Clone, Default)]
 pub struct GuardContext {
     /// The root of the repository; without it, the event's folder.
@@ -15,4 +17,6 @@ pub struct GuardContext {
     pub agent_files: Vec<String>,
     /// Where anyhook keeps its own manifests, settings and state: absolute.
     pub own_folders: Vec<PathBuf>,
+    /// What the event's session and this day have cost so far, for the guard `budget`.
+    pub spend: Option<KnownSpend>,
 }

@@ -244,6 +244,39 @@ static DEFINITIONS: &[GuardDefinition] = &[
         ],
     },
     GuardDefinition {
+        name: "budget",
+        summary: "What the models of a session and a day may cost",
+        options: &[
+            OptionDefinition {
+                name: "--session-usd",
+                value: Some("USD"),
+                summary: "Object once the session has cost this much",
+                repeatable: false,
+            },
+            OptionDefinition {
+                name: "--day-usd",
+                value: Some("USD"),
+                summary: "Object once all sessions of this machine have cost this much since midnight UTC",
+                repeatable: false,
+            },
+            OptionDefinition {
+                name: "--decision",
+                value: Some("deny|ask|warn"),
+                summary: "Answer `ask`, or only warn the user, where the guard would deny",
+                repeatable: false,
+            },
+        ],
+        catches: &[
+            "every call of the event that the hook is for, once a limit is reached",
+            "fails, so that `on_failure` decides, where it cannot know: an agent that tells no tokens, a model without a price, an event without a session, or sums that are not up to date",
+        ],
+        misses: &[
+            "calls of models that the agent has not written to its transcript yet: the sums are at most ten seconds older than that",
+            "other machines, and agents in which anyhook is not installed",
+            "whoever changes transcripts, prices or anyhook's own files: it is a limit for mistakes, not for attacks",
+        ],
+    },
+    GuardDefinition {
         name: "rules",
         summary: "Rules of your own, from a YAML file or inline",
         options: &[

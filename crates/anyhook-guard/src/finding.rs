@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A guard objects to a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GuardFinding {
-    /// `Deny` or `Ask`, never `Allow`.
+    /// `Deny` or `Ask`; `Allow` only if it warns.
     pub decision: Decision,
     /// The guard's name.
     pub guard: String,
@@ -16,10 +16,19 @@ pub struct GuardFinding {
     pub reason: String,
     /// The command or the path that the rule is about.
     pub subject: String,
+    /// The user is warned, and the call goes on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_warns: bool,
 }
 
 impl GuardFinding {
     pub fn to_response(&self) -> HookResponse {
+        if self.only_warns {
+            return HookResponse {
+                system_message: Some(self.reason.clone()),
+                ..HookResponse::default()
+            };
+        }
         HookResponse {
             decision: Some(self.decision),
             reason: Some(self.reason.clone()),

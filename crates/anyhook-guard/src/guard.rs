@@ -7,9 +7,10 @@ use crate::context::GuardContext;
 use crate::definitions::{GuardDefinition, definition, definitions};
 use crate::finding::{GuardError, GuardFinding};
 use crate::input::GuardInput;
+use crate::judges::budget::BudgetLimits;
 use crate::judges::{
-    GuardOptions, Objections, cloud, database, filesystem, git, network, own_files, path_lists,
-    remote_code, secrets,
+    GuardOptions, Objections, budget, cloud, database, filesystem, git, network, own_files,
+    path_lists, remote_code, secrets,
 };
 use crate::rules::{RuleSet, check_rules};
 
@@ -18,6 +19,8 @@ pub struct Guard {
     definition: &'static GuardDefinition,
     options: GuardOptions,
     rules: RuleSet,
+    /// Of the guard `budget`.
+    budget: Option<BudgetLimits>,
 }
 
 /// The rules of a text, or what is wrong with it.
@@ -77,8 +80,10 @@ pub fn parse_guard_with(
             rules.extend(load_rules("--rule", &text, check)?);
         }
     }
+    let budget = (definition.name == "budget").then(|| BudgetLimits::parse(&options));
     Ok(Guard {
         definition,
+        budget: budget.transpose()?,
         options,
         rules,
     })
@@ -125,11 +130,15 @@ fn parse_options(
                 format!("write `{name} <{}>`", option.value.unwrap_or("VALUE")),
             ));
         };
-        if name == "--decision" && !matches!(value.as_str(), "deny" | "ask") {
-            return Err(GuardError::usage_help(
-                format!("`--decision {value}` is not possible"),
-                "write `deny` or `ask`; a guard never allows",
-            ));
+        if name == "--decision" {
+            let possible = option.value.unwrap_or_default();
+            if !possible.split('|').any(|word| word == value) {
+                let words = possible.replace('|', "`, `");
+                return Err(GuardError::usage_help(
+                    format!("`--decision {value}` is not possible"),
+                    format!("write one of `{words}`; a guard never allows"),
+                ));
+            }
         }
         options.values.push((option.name, value));
     }
@@ -143,6 +152,11 @@ impl Guard {
 
     pub fn definition(&self) -> &'static GuardDefinition {
         self.definition
+    }
+
+    /// The limits of a `budget` guard.
+    pub fn budget(&self) -> Option<BudgetLimits> {
+        self.budget
     }
 
     /// The rules of a `rules` guard.
@@ -161,6 +175,10 @@ impl Guard {
             options: &self.options,
             strongest: None,
         };
+        if let Some(limits) = self.budget {
+            budget::judge(limits, input, &mut found);
+            return found.strongest;
+        }
         match self.definition.name {
             "filesystem" => filesystem::judge(input, &mut found),
             "git" => git::judge(input, &mut found),

@@ -1,6 +1,7 @@
 //! One file per guard. Each looks at a call and reports what it objects to.
 
 pub(crate) mod access;
+pub(crate) mod budget;
 pub(crate) mod cloud;
 pub(crate) mod database;
 pub(crate) mod filesystem;
@@ -68,8 +69,10 @@ impl Objections<'_> {
         if self.options.all("--except").any(|except| except == rule) {
             return;
         }
-        let decision = match self.options.all("--decision").next() {
+        let wanted = self.options.all("--decision").next();
+        let decision = match wanted {
             Some("ask") => Decision::Ask,
+            Some("warn") => Decision::Allow,
             _ => decision,
         };
         if self
@@ -89,6 +92,7 @@ impl Objections<'_> {
                 format!("{reason}: `{subject}` ({}/{rule})", self.guard)
             },
             subject,
+            only_warns: decision == Decision::Allow,
         });
     }
 

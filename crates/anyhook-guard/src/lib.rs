@@ -29,6 +29,7 @@ pub use definitions::{GuardDefinition, OptionDefinition, definition, definitions
 pub use finding::{GuardError, GuardFinding};
 pub use guard::{CheckedRules, Guard, parse_guard, parse_guard_with};
 pub use input::{CommandReadings, GuardInput};
+pub use judges::budget::BudgetLimits;
 pub use predicate::{ConditionDefinition, Predicate, PredicateError, Truth, conditions};
 pub use rules::{RuleSet, check_rules, rule_keys};
 pub use shell::{ShellAnalysis, ShellKind, analyze};

@@ -101,6 +101,7 @@ impl RuleSet {
             );
         }
         Some(GuardFinding {
+            only_warns: false,
             decision,
             guard: "rules".to_owned(),
             rule: rule.name.clone(),

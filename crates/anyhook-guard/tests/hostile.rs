@@ -26,7 +26,7 @@ fn judge_all(command: &str, shell: &str) -> Vec<Option<Decision>> {
     let input = GuardInput::new(&event, &context);
     definitions()
         .iter()
-        .filter(|guard| !matches!(guard.name, "rules" | "network" | "paths"))
+        .filter(|guard| !matches!(guard.name, "rules" | "network" | "paths" | "budget"))
         .map(|guard| {
             let guard = parse_guard(&[guard.name.to_owned()], &|_| Err(String::new())).unwrap();
             guard.judge_input(&input).map(|found| found.decision)

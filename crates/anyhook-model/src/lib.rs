@@ -27,6 +27,7 @@ pub mod registry;
 pub mod response;
 pub mod schema;
 pub mod snippet;
+pub mod spend;
 pub mod suggest;
 mod word_enum;
 

@@ -7,4 +7,5 @@ pub mod exec;
 pub mod guard;
 pub mod handler;
 pub mod http;
+pub mod spend;
 pub mod supervise;

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 
+use anyhook_run::run::spend::COLLECT_COMMAND;
 use anyhook_util::env;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::CompleteEnv;
@@ -11,9 +12,9 @@ use serde_json::json;
 use crate::commands::completions::COMPLETION_VARIABLE;
 use crate::commands::registries::RegistryArgs;
 use crate::commands::{
-    agents, allow_once, approve, caller, check, codex, completions, convert, demo, doctor, emit,
-    explain, export, guard, init, install, list, log, man, new, openhook, registries, replay, run,
-    schema, serve, ship, stats, status, tail, test, trust, uninstall, validate,
+    agents, allow_once, approve, caller, check, codex, collect_usage, completions, convert, demo,
+    doctor, emit, explain, export, guard, init, install, list, log, man, new, openhook, registries,
+    replay, run, schema, serve, ship, stats, status, tail, test, trust, uninstall, validate,
 };
 use crate::completion_values;
 use crate::render::{ColorChoice, Terminal};
@@ -73,6 +74,8 @@ enum Command {
     Log(log::LogArgs),
     Tail(tail::TailArgs),
     Stats(stats::StatsArgs),
+    #[command(name = COLLECT_COMMAND)]
+    CollectUsage(collect_usage::CollectUsageArgs),
     Replay(replay::ReplayArgs),
     Export(export::ExportArgs),
     /// List the canonical events
@@ -236,6 +239,7 @@ pub(crate) fn main() -> u8 {
         Command::Log(args) => log::run(&args, &terminal),
         Command::Tail(args) => tail::run(&args, &terminal),
         Command::Stats(args) => stats::run(&args, &terminal),
+        Command::CollectUsage(args) => collect_usage::run(&args),
         Command::Replay(args) => replay::run(&args, &terminal),
         Command::Export(args) => export::run(&args, &terminal),
         Command::Events(args) => registries::events(&args, &terminal),

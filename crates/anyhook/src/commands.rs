@@ -6,6 +6,7 @@ pub(crate) mod approve;
 pub(crate) mod caller;
 pub(crate) mod check;
 pub(crate) mod codex;
+pub(crate) mod collect_usage;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;

@@ -16,7 +16,7 @@ use anyhook_daemon::{
     OpenQuestion, PreparedCall, Stopper,
 };
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse, HookRun, Record, RunOutcome};
-use anyhook_store::Store;
+use anyhook_store::{EventFilter, Store};
 use serde_json::{Value, json};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -43,6 +43,8 @@ pub(crate) struct FakeHost {
     pub questions: Mutex<Vec<OpenQuestion>>,
     /// The user's answers, by id.
     pub answered: Mutex<Vec<(String, Decision)>>,
+    /// Tokens and cost, if any are known.
+    pub usage: Mutex<Option<Value>>,
 }
 
 impl HookHost for FakeHost {
@@ -83,6 +85,13 @@ impl HookHost for FakeHost {
         let mut answered = self.answered.lock().unwrap();
         answered.push((id.to_owned(), decision));
         Ok("delivered")
+    }
+
+    fn usage(&self, filter: &EventFilter) -> Result<Value, String> {
+        let is_unfiltered = *filter == EventFilter::default();
+        let usage = self.usage.lock().unwrap().clone().filter(|_| is_unfiltered);
+        Ok(usage
+            .unwrap_or_else(|| json!({"calls": 0, "by_model": [], "by_session": [], "by_day": []})))
     }
 
     fn redact(&self, record: &mut Record) {

@@ -4,16 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhook_store::parse_micros;
+use anyhook_model::spend::{SpendTotals, TOTALS_FILE, session_key};
+use anyhook_store::{parse_micros, rfc3339_micros};
 use anyhook_util::fs::replace;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::database::{database_path, read_session};
 use super::ledger::{LedgerLengths, ModelCall, UsageLedger};
 use super::prices::PriceTable;
 use super::table::{UsageTable, usage_tables};
-use super::totals::{SpendTotals, TOTALS_FILE};
-use super::transcript::{TranscriptPosition, read_transcript};
+use super::transcript::{NewTokens, TranscriptPosition, read_transcript};
 use crate::error::{ExportError, Result};
 use crate::reader::{JournalCursor, JournalReader};
 use crate::recorded_event::RecordedEvent;
@@ -22,6 +23,8 @@ use crate::state_file::StateFile;
 const STATE_FILE: &str = "collector.json";
 /// The longest unused transcripts beyond this number are forgotten.
 const MAX_TRANSCRIPTS: usize = 2000;
+/// What was used in this time is looked at again without an event.
+const RECENT_US: i64 = 15 * 60 * 1_000_000;
 
 /// How much one round has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,8 +39,23 @@ struct CollectorState {
     /// Of agents that tell tokens in payloads, by agent and session.
     #[serde(default)]
     payloads: BTreeMap<String, TranscriptPosition>,
+    /// Of agents that keep tokens in a database, by agent and session.
+    #[serde(default)]
+    database_sessions: BTreeMap<String, KnownTranscript>,
     ledger: LedgerLengths,
+    #[serde(default)]
     totals: SpendTotals,
+    /// The prices that the totals were made with.
+    #[serde(default)]
+    prices: String,
+}
+
+/// A transcript of which no event is in the journal yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedTranscript {
+    pub agent: String,
+    pub session: String,
+    pub path: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +63,20 @@ struct KnownTranscript {
     agent: String,
     session: String,
     position: TranscriptPosition,
+}
+
+impl KnownTranscript {
+    fn model_call(&self, new: NewTokens, now_us: i64) -> ModelCall {
+        let time_us = new.time.and_then(|time| time_micros(&time));
+        ModelCall {
+            time_us: time_us.unwrap_or(now_us),
+            id: new.id,
+            agent: self.agent.clone(),
+            session: self.session.clone(),
+            model: new.model,
+            tokens: new.tokens,
+        }
+    }
 }
 
 /// Only one process collects at a time.
@@ -56,33 +88,82 @@ pub struct UsageCollector {
     reader: JournalReader,
     tables: BTreeMap<&'static str, UsageTable>,
     prices: PriceTable,
+    home: Option<PathBuf>,
+}
+
+/// What a collector works with.
+#[derive(Debug, Clone)]
+pub struct CollectorSetup {
+    /// The usage folder.
+    pub folder: PathBuf,
+    pub journal: PathBuf,
+    pub prices: PriceTable,
+    /// In which agents keep their databases.
+    pub home: Option<PathBuf>,
 }
 
 impl UsageCollector {
-    /// `folder` is the usage folder. Fails if another process collects.
-    pub fn open(folder: &Path, journal: impl Into<PathBuf>, prices: PriceTable) -> Result<Self> {
+    /// Fails if another process collects.
+    pub fn open(setup: CollectorSetup) -> Result<Self> {
+        let CollectorSetup {
+            folder,
+            journal,
+            prices,
+            home,
+        } = setup;
         let state_file = StateFile::open(folder.join(STATE_FILE))?;
         let state: CollectorState = state_file.load().unwrap_or_default();
-        let ledger = UsageLedger::new(folder);
+        let ledger = UsageLedger::new(&folder);
         let restored = ledger.restore(&state.ledger);
         restored.map_err(|source| ExportError::State {
-            path: folder.to_owned(),
+            path: folder,
             source,
         })?;
-        Ok(Self {
+        let mut collector = Self {
             reader: JournalReader::new(journal, state.cursor.clone()),
             tables: usage_tables(),
             ledger,
             state_file,
             state,
             prices,
-        })
+            home,
+        };
+        collector.renew_totals()?;
+        Ok(collector)
     }
 
-    /// Reads what is new.
-    pub fn collect(&mut self, now_us: i64) -> Result<CollectedUsage> {
+    /// Adds the calls up again if prices have changed: a budget must not go by the old ones.
+    fn renew_totals(&mut self) -> Result<()> {
+        if self.state.prices == self.prices.digest() {
+            return Ok(());
+        }
+        let old = std::mem::take(&mut self.state.totals);
+        let mut new = SpendTotals::default();
+        let prices = &self.prices;
+        self.ledger
+            .for_each(None, |call| add_call(&mut new, &call, prices));
+        for (key, session) in old.sessions {
+            let renewed = new.sessions.entry(key).or_default();
+            renewed.tool_calls_without_tokens = session.tool_calls_without_tokens;
+            renewed.last_us = renewed.last_us.max(session.last_us);
+        }
+        self.state.totals = new;
+        self.state.prices = self.prices.digest().to_owned();
+        self.state_file.save(&self.state)
+    }
+
+    /// Reads what is new, in the transcripts that the journal names and one more.
+    pub fn collect(
+        &mut self,
+        now_us: i64,
+        named: Option<NamedTranscript>,
+    ) -> Result<CollectedUsage> {
         let mut calls = Vec::new();
         let mut active = BTreeSet::new();
+        if let Some(named) = named {
+            self.know_transcript(named.path.clone(), &named.agent, &named.session);
+            active.insert(named.path);
+        }
         let mut has_lines = false;
         while let Some(batch) = self.reader.next_batch()? {
             has_lines = true;
@@ -94,7 +175,6 @@ impl UsageCollector {
         }
         // Agents write a transcript after they have called the hooks.
         for (path, known) in &self.state.transcripts {
-            const RECENT_US: i64 = 15 * 60 * 1_000_000;
             if now_us - known.position.used_us < RECENT_US {
                 active.insert(path.clone());
             }
@@ -102,9 +182,10 @@ impl UsageCollector {
         for path in active {
             self.read_transcript(&path, now_us, &mut calls);
         }
+        self.read_databases(now_us, &mut calls);
         self.forget_old_transcripts();
         for call in &calls {
-            self.state.totals.add(call, &self.prices);
+            add_call(&mut self.state.totals, call, &self.prices);
         }
         if !has_lines && calls.is_empty() {
             self.save_totals(now_us);
@@ -128,8 +209,8 @@ impl UsageCollector {
     /// Best effort: the next round writes it again.
     fn save_totals(&mut self, now_us: i64) {
         self.state.totals.updated_us = now_us;
-        if let Ok(text) = serde_json::to_vec(&self.state.totals) {
-            let _ = replace(&self.ledger.folder().join(TOTALS_FILE), &text);
+        if let Ok(text) = self.state.totals.to_text() {
+            let _ = replace(&self.ledger.folder().join(TOTALS_FILE), text.as_bytes());
         }
     }
 
@@ -143,6 +224,11 @@ impl UsageCollector {
             return;
         };
         let session = event.event.session_id.as_deref().unwrap_or_default();
+        if event.event.event == "before_tool_execute" {
+            let time_us = parse_micros(&event.time).unwrap_or_default();
+            let key = session_key(&event.agent, session);
+            self.state.totals.add_tool_call(&key, time_us);
+        }
         let native = || -> Option<Value> {
             let metadata: Value = serde_json::from_str(event.event.metadata?.get()).ok()?;
             metadata.get("native").cloned()
@@ -165,15 +251,21 @@ impl UsageCollector {
                 paths.extend(more.filter_map(Value::as_str).map(str::to_owned));
             }
             for path in paths {
-                let agent = event.agent.to_string();
-                let known = self.state.transcripts.entry(path.clone());
-                known.or_insert_with(|| KnownTranscript {
-                    agent,
-                    session: session.to_owned(),
-                    position: TranscriptPosition::default(),
-                });
+                self.know_transcript(path.clone(), &event.agent, session);
                 active.insert(path);
             }
+            return;
+        }
+        if table.database.is_some() {
+            let time_us = parse_micros(&event.time).unwrap_or_default();
+            let key = session_key(&event.agent, session);
+            let known = self.state.database_sessions.entry(key);
+            let known = known.or_insert_with(|| KnownTranscript {
+                agent: event.agent.to_string(),
+                session: session.to_owned(),
+                position: TranscriptPosition::default(),
+            });
+            known.position.used_us = known.position.used_us.max(time_us);
             return;
         }
         let native_event = event.event.native_event.as_ref();
@@ -185,7 +277,7 @@ impl UsageCollector {
             let model = event.event.data.model.as_deref();
             found.model = found.model.or(model.map(str::to_owned));
             let time_us = parse_micros(&event.time).unwrap_or_default();
-            let key = SpendTotals::session_key(&event.agent, session);
+            let key = session_key(&event.agent, session);
             let position = self.state.payloads.entry(key).or_default();
             position.used_us = time_us;
             calls.extend(position.new_tokens(found).map(|new| ModelCall {
@@ -197,6 +289,15 @@ impl UsageCollector {
                 tokens: new.tokens,
             }));
         }
+    }
+
+    fn know_transcript(&mut self, path: String, agent: &str, session: &str) {
+        let known = self.state.transcripts.entry(path);
+        known.or_insert_with(|| KnownTranscript {
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+            position: TranscriptPosition::default(),
+        });
     }
 
     fn read_transcript(&mut self, path: &str, now_us: i64, calls: &mut Vec<ModelCall>) {
@@ -211,25 +312,43 @@ impl UsageCollector {
         if !found.is_empty() || known.position.used_us == 0 {
             known.position.used_us = now_us;
         }
-        calls.extend(found.into_iter().map(|new| {
-            ModelCall {
-                time_us: new
-                    .time
-                    .and_then(|time| time_micros(&time))
-                    .unwrap_or(now_us),
-                id: new.id,
-                agent: known.agent.clone(),
-                session: known.session.clone(),
-                model: new.model,
-                tokens: new.tokens,
+        calls.extend(found.into_iter().map(|new| known.model_call(new, now_us)));
+    }
+
+    /// Reads the sessions of databases that were used lately, or never read.
+    fn read_databases(&mut self, now_us: i64, calls: &mut Vec<ModelCall>) {
+        for known in self.state.database_sessions.values_mut() {
+            let is_new = known.position.bytes == 0;
+            if !is_new && now_us - known.position.used_us >= RECENT_US {
+                continue;
             }
-        }));
+            let table = self.tables.get(known.agent.as_str());
+            let Some(table) = table.and_then(|table| table.database.as_ref()) else {
+                continue;
+            };
+            let Some(path) = database_path(table, self.home.as_deref()) else {
+                continue;
+            };
+            let found = read_session(&path, table, &known.session, &mut known.position);
+            calls.extend(found.into_iter().map(|new| known.model_call(new, now_us)));
+        }
     }
 
     fn forget_old_transcripts(&mut self) {
+        forget_oldest(&mut self.state.database_sessions, |known| {
+            known.position.used_us
+        });
         forget_oldest(&mut self.state.transcripts, |known| known.position.used_us);
         forget_oldest(&mut self.state.payloads, |position| position.used_us);
     }
+}
+
+fn add_call(totals: &mut SpendTotals, call: &ModelCall, prices: &PriceTable) {
+    let key = session_key(&call.agent, &call.session);
+    let time = rfc3339_micros(call.time_us);
+    let date = time.get(..10).unwrap_or_default();
+    let usd = prices.cost(&call.model, call.tokens);
+    totals.add_call(&key, date, call.time_us, &call.model, usd);
 }
 
 fn forget_oldest<T>(known: &mut BTreeMap<String, T>, used_us: impl Fn(&T) -> i64) {

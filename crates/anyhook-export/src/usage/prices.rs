@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhook_util::hash::PartsHash;
 use serde::Deserialize;
 
 use super::ledger::TokenCounts;
@@ -23,6 +24,23 @@ pub struct ModelPrice {
     pub cache_creation: Option<f64>,
 }
 
+impl ModelPrice {
+    /// TOML has `nan` and `inf`, with which no sum would ever reach a budget.
+    fn is_sound(&self) -> bool {
+        const MAX_PRICE: f64 = 1e9;
+        let prices = [
+            Some(self.input),
+            Some(self.output),
+            self.cache_read,
+            self.cache_creation,
+        ];
+        prices
+            .iter()
+            .flatten()
+            .all(|price| (0.0..=MAX_PRICE).contains(price))
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceFile {
@@ -38,6 +56,8 @@ struct PriceFile {
 #[derive(Debug, Clone)]
 pub struct PriceTable {
     file: PriceFile,
+    /// Differs where the prices do.
+    digest: String,
 }
 
 impl PriceTable {
@@ -46,16 +66,33 @@ impl PriceTable {
     pub fn load(own: &Path) -> Result<Self, String> {
         let mut file: PriceFile =
             toml::from_str(BUILT_IN).map_err(|error| format!("prices.toml: {error}"))?;
+        let mut digest = PartsHash::default();
+        digest.add(BUILT_IN.as_bytes());
         if own.exists() {
             let text = anyhook_util::fs::read_text(own, MAX_PRICES_BYTES)
                 .map_err(|error| format!("could not read `{}`: {error}", own.display()))?;
             let over: PriceFile =
                 toml::from_str(&text).map_err(|error| format!("{}: {error}", own.display()))?;
+            if let Some((model, _)) = over.models.iter().find(|(_, price)| !price.is_sound()) {
+                return Err(format!(
+                    "{}: `{model}` has a price that is negative or no number; write US dollars \
+                     for a million tokens",
+                    own.display()
+                ));
+            }
             file.models.extend(over.models);
             file.providers.extend(over.providers);
             file.date = over.date;
+            digest.add(text.as_bytes());
         }
-        Ok(Self { file })
+        Ok(Self {
+            file,
+            digest: digest.finish(),
+        })
+    }
+
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 
     pub fn date(&self) -> &str {

@@ -12,6 +12,8 @@ use super::ledger::TokenCounts;
 pub(crate) struct UsageTable {
     /// The agent's transcript: one JSON object per line.
     pub(crate) transcript: Option<TranscriptTable>,
+    /// The agent's database; used where the agent has no transcript table.
+    pub(crate) database: Option<DatabaseTable>,
     /// Events that carry usage; used where the agent has no transcript table.
     #[serde(default)]
     pub(crate) payload: Vec<PayloadTable>,
@@ -31,6 +33,18 @@ pub(crate) struct TranscriptTable {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct DatabaseTable {
+    /// A SQLite file: `$VARIABLE/file` or `~/file`; the first that exists counts.
+    pub(crate) path: Vec<String>,
+    /// For a session (`?1`) the rows that changed since a number (`?2`), in that order: the
+    /// id of the call, the number, and the object of the pointers below.
+    pub(crate) query: String,
+    #[serde(flatten)]
+    pub(crate) fields: UsageFields,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PayloadTable {
     /// The agent's name of the event.
     pub(crate) event: String,
@@ -43,6 +57,7 @@ pub(crate) struct PayloadTable {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct UsageFields {
     /// The same id again is the same call with newer counts.
+    #[serde(default)]
     pub(crate) id: Vec<String>,
     #[serde(default)]
     pub(crate) time: Vec<String>,
@@ -128,7 +143,8 @@ mod tests {
         for (slug, text) in anyhook_agents::USAGE_TABLES {
             let table: Result<UsageTable, _> = toml::from_str(text);
             let table = table.unwrap_or_else(|error| panic!("{slug}/usage.toml: {error}"));
-            assert!(table.transcript.is_some() || !table.payload.is_empty());
+            let has_source = table.transcript.is_some() || table.database.is_some();
+            assert!(has_source || !table.payload.is_empty());
         }
         assert_eq!(usage_tables().len(), anyhook_agents::USAGE_TABLES.len());
         assert!(usage_tables().len() >= 5);

@@ -19,7 +19,8 @@ const MAX_RECENT_CALLS: usize = 8;
 /// How far a transcript was read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TranscriptPosition {
-    bytes: u64,
+    /// Or, in a database, the number of the last row.
+    pub(crate) bytes: u64,
     /// The model that was named last.
     model: String,
     /// Counts that were reported for the newest calls.

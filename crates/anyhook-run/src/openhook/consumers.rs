@@ -25,6 +25,7 @@ use crate::config::trust::{Consent, Distrust, command_files};
 use crate::engine::{Engine, EventOptions, end_record};
 use crate::run::exec::command::{CommandContext, CommandLine};
 use crate::run::exec::{self, Cancel, ProcessEnd, ProcessRequest};
+use crate::run::spend::session_cost_usd;
 use crate::run::supervise;
 
 /// The maximum length of the last stderr line in a message.
@@ -40,9 +41,14 @@ pub fn envelopes(engine: &Engine, event: &HookEvent) -> Vec<Envelope> {
         };
         table.is_some_and(|adapter| !has(adapter))
     };
+    let synthesize_end = lacks("session_end");
+    let is_end = event.event == "session_end" || (synthesize_end && event.event == "agent_stop");
     let options = EnvelopeOptions {
+        session_cost_usd: is_end
+            .then(|| session_cost_usd(event, &engine.dirs))
+            .flatten(),
         synthesize_start: lacks("session_start"),
-        synthesize_end: lacks("session_end"),
+        synthesize_end,
         folder_fields: folder_fields(engine),
     };
     envelopes_with(event, &LocalMachine::new(&engine.dirs.state), options)

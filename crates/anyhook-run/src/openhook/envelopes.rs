@@ -20,8 +20,8 @@ use super::session_memory::{
 use super::transcript;
 
 /// The key of [`Envelope::extensions`] for what the protocol does not define:
-/// `tool` (canonical), `mcp`, `agent_id` and `agent_type` of a subagent, and
-/// `synthesized` on an event that the agent itself does not send.
+/// `tool` (canonical), `mcp`, `agent_id` and `agent_type` of a subagent, `cost_usd` of a
+/// session that ends, and `synthesized` on an event that the agent itself does not send.
 pub const EXTENSION: &str = "dev.anyhook";
 
 /// Begins the session of an event that has none, and is the source of one without a name.
@@ -50,7 +50,7 @@ impl FolderFields {
 }
 
 /// Events that an agent does not send and that are synthesized.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct EnvelopeOptions {
     /// The agent does not report the start of a session: its first event is it.
     pub synthesize_start: bool,
@@ -58,6 +58,8 @@ pub struct EnvelopeOptions {
     /// one, and the next event starts the session again.
     pub synthesize_end: bool,
     pub folder_fields: FolderFields,
+    /// What the session has cost so far, in US dollars, if that is known.
+    pub session_cost_usd: Option<f64>,
 }
 
 /// The envelopes of an event of an agent that reports start and end of sessions.
@@ -324,7 +326,10 @@ impl<'a> EnvelopeMapper<'a> {
                 .reported_count("output_tokens")
                 .or(totals.map(|totals| totals.output)),
         };
-        let extra = synthesized_extra(synthesized);
+        let mut extra = synthesized_extra(synthesized);
+        if let Some(usd) = self.options.session_cost_usd {
+            extra.insert("cost_usd".to_owned(), usd.into());
+        }
         self.envelope(event_type::SESSION_END, ended.id, data.into(), extra)
     }
 

@@ -24,6 +24,7 @@ use crate::config::discover::Dirs;
 use crate::config::manifest::{self, HandlerCommand, SelectedHook};
 use crate::config::rules_cache::RulesCache;
 use crate::run::exec::command::{CommandContext, normalize_path};
+use crate::run::spend::read_spend;
 
 /// A larger rules file is an error.
 const MAX_RULES_BYTES: u64 = 1024 * 1024;
@@ -230,7 +231,25 @@ pub(crate) fn judge(
     if guard.name() == GUARD_OF_HOOK_FILES {
         context.agent_files = agent_files();
     }
-    Ok(guard.judge_input(&GuardInput::with_readings(event, &context, readings)))
+    judge_knowing_spend(&guard, event, context, dirs, readings)
+}
+
+/// What a guard objects to. A budget that cannot be checked is an error: it may be spent.
+pub fn judge_knowing_spend(
+    guard: &Guard,
+    event: &HookEvent,
+    mut context: GuardContext,
+    dirs: &Dirs,
+    readings: &CommandReadings,
+) -> Result<Option<GuardFinding>, String> {
+    let reading = guard.budget().map(|limits| read_spend(limits, event, dirs));
+    let (known, doubt) = reading.map_or((None, None), |reading| (reading.known, reading.doubt));
+    context.spend = known;
+    let finding = guard.judge_input(&GuardInput::with_readings(event, &context, readings));
+    match doubt {
+        Some(why) if finding.is_none() => Err(format!("the budget cannot be checked: {why}")),
+        _ => Ok(finding),
+    }
 }
 
 /// Checks rules, unless the result is in the cache of this state folder.

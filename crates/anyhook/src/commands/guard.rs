@@ -4,12 +4,14 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use anyhook_guard::definitions;
+use anyhook_guard::{CommandReadings, definitions};
 use anyhook_model::{HookEvent, Scope};
 use anyhook_run::agent;
 use anyhook_run::config::discover::{Dirs, discover};
 use anyhook_run::run::exec::command::CommandContext;
-use anyhook_run::run::guard::{GuardCommand, agent_files, error_text, guard_context};
+use anyhook_run::run::guard::{
+    GuardCommand, agent_files, error_text, guard_context, judge_knowing_spend,
+};
 use anyhow::{Context as _, Error};
 use serde_json::json;
 
@@ -65,8 +67,10 @@ pub(crate) fn run(args: &GuardArgs, terminal: &Terminal) -> anyhow::Result<u8> {
     let folder = call.event.cwd.as_deref().map_or(cwd.as_path(), Path::new);
     let mut context = guard_context(&dirs, &project_root(&dirs, folder));
     context.agent_files = agent_files();
-    let response = guard.judge(&call.event, &context);
-    let response = response.map(|finding| finding.to_response());
+    let readings = CommandReadings::default();
+    let finding = judge_knowing_spend(&guard, &call.event, context, &dirs, &readings);
+    let finding = finding.map_err(Error::msg)?;
+    let response = finding.map(|finding| finding.to_response());
     match call.agent {
         None => {
             if let Some(response) = response {

@@ -4,7 +4,12 @@ pub(crate) mod event_log;
 pub(crate) mod filter_args;
 pub(crate) mod format;
 
+use anyhook_export::usage::UsageSums;
+use anyhook_run::Engine;
+use anyhook_store::EventFilter;
+
 use crate::cli::CommandStatus;
+use crate::commands::usage_log::UsageLog;
 use crate::render::Terminal;
 use event_log::EventLog;
 use filter_args::FilterArgs;
@@ -37,7 +42,9 @@ pub(crate) fn run(args: &LogArgs, terminal: &Terminal) -> anyhow::Result<Command
         if args.json {
             terminal.line(&format::event_json(&event)?);
         } else {
-            format::print_event(&event, terminal)?;
+            let session = event.summary.session_id.clone();
+            let usage = args.session_usage(session, Some(&event.summary.agent), terminal);
+            format::print_event(&event, usage.as_ref(), terminal)?;
         }
         return Ok(CommandStatus::Success);
     }
@@ -58,5 +65,39 @@ pub(crate) fn run(args: &LogArgs, terminal: &Terminal) -> anyhow::Result<Command
     if events.is_empty() {
         terminal.note(format::NO_EVENTS);
     }
+    if let Some(usage) = args.session_usage(filter.session, filter.agent.as_deref(), terminal) {
+        terminal.note(&format::usage_text(&usage));
+    }
     Ok(CommandStatus::Success)
+}
+
+impl LogArgs {
+    /// What the models of a session of this machine used, if anything is known.
+    fn session_usage(
+        &self,
+        session: Option<String>,
+        agent: Option<&str>,
+        terminal: &Terminal,
+    ) -> Option<UsageSums> {
+        let filter = EventFilter {
+            session: Some(session?),
+            agent: agent.map(str::to_owned),
+            ..EventFilter::default()
+        };
+        if self.filter.store.is_some() {
+            // Another machine's store has no tokens.
+            return None;
+        }
+        let summary = UsageLog::open(&Engine::from_env()).and_then(|usage| {
+            usage.collect()?;
+            Ok(usage.summary(&filter))
+        });
+        let summary = summary.unwrap_or_else(|error| {
+            terminal.note(&format!("tokens and cost: {error:#}"));
+            None
+        });
+        summary
+            .map(|summary| summary.sums)
+            .filter(|sums| sums.calls > 0)
+    }
 }

@@ -3,6 +3,7 @@
 
 mod export_thread;
 mod host;
+mod usage_thread;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -111,6 +112,8 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
         let terminal = Terminal::from_env(ColorChoice::Auto);
         export_thread::start(Engine::from_env(), otlp, terminal)?;
     }
+    let notes = Terminal::from_env(ColorChoice::Auto);
+    usage_thread::start(Engine::from_env(), notes)?;
     let link = daemon.link()?;
     let url = format!("http://{}", daemon.local_addr());
     let is_local = daemon.local_addr().ip().is_loopback();

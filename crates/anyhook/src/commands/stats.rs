@@ -8,13 +8,16 @@ use serde::Serialize;
 use crate::cli::CommandStatus;
 use crate::commands::log::event_log::EventLog;
 use crate::commands::log::filter_args::FilterArgs;
-use crate::commands::log::format::{NO_EVENTS, duration};
+use crate::commands::log::format::{NO_EVENTS, cost_text, duration};
 use crate::commands::usage_log::UsageLog;
 use crate::render::{Terminal, colour};
 use crate::table::{self, Cell};
 
 /// Time buckets in the JSON output.
 const BUCKET_COUNT: usize = 60;
+
+/// The newest days with calls of models that are shown.
+const MAX_DAYS: usize = 14;
 
 /// Show counts, denials, durations, tokens and cost
 #[derive(clap::Args)]
@@ -88,21 +91,35 @@ fn print_usage(usage: &UsageSummary, terminal: &Terminal) {
         "agent", "model", "calls", "input", "cached", "output", "cost",
     ];
     let rows = usage.by_model.iter().map(|row| {
-        let cost = row.cost_usd.map(|usd| format!("${usd:.2}"));
         [
             Cell::painted(colour::CYAN, &row.agent),
             (&row.model).into(),
-            row.calls.to_string().into(),
-            row.input_tokens.to_string().into(),
-            row.cache_read_tokens.to_string().into(),
-            row.output_tokens.to_string().into(),
-            cost.unwrap_or_else(|| "no price".to_owned()).into(),
+            row.sums.calls.to_string().into(),
+            row.sums.input_tokens.to_string().into(),
+            row.sums.cache_read_tokens.to_string().into(),
+            row.sums.output_tokens.to_string().into(),
+            cost_text(&row.sums).into(),
         ]
     });
     table::print(terminal, titles, rows);
+    terminal.line("");
+    let days = usage.by_day.iter().rev().take(MAX_DAYS).rev().map(|day| {
+        [
+            (&day.date).into(),
+            day.sums.calls.to_string().into(),
+            day.sums.input_tokens.to_string().into(),
+            day.sums.output_tokens.to_string().into(),
+            Cell::from(cost_text(&day.sums)),
+        ]
+    });
+    table::print(
+        terminal,
+        ["day (UTC)", "calls", "input", "output", "cost"],
+        days,
+    );
     terminal.line(&format!(
         "\nCost: {} (prices of {}; `prices.toml` in the configuration folder changes them)",
-        terminal.bold(&format!("${:.2}", usage.cost_usd)),
+        terminal.bold(&cost_text(&usage.sums)),
         usage.prices_date
     ));
 }

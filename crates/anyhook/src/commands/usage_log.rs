@@ -4,20 +4,21 @@ use std::path::PathBuf;
 
 use anyhook_export::ExportError;
 use anyhook_export::usage::{
-    PriceTable, UsageCollector, UsageLedger, UsageSummary, summarize_usage,
+    CollectorSetup, NamedTranscript, PriceTable, UsageCollector, UsageLedger, UsageSummary,
+    summarize_usage,
 };
+use anyhook_model::spend::USAGE_FOLDER;
 use anyhook_run::Engine;
 use anyhook_store::EventFilter;
 use anyhow::anyhow;
 
-/// In the state folder.
-const USAGE_FOLDER: &str = "usage";
 /// In the configuration folder.
 const PRICES_FILE: &str = "prices.toml";
 
 pub(crate) struct UsageLog {
     folder: PathBuf,
     journal: PathBuf,
+    home: Option<PathBuf>,
     pub(crate) prices: PriceTable,
 }
 
@@ -27,6 +28,7 @@ impl UsageLog {
         Ok(Self {
             folder: engine.dirs.state.join(USAGE_FOLDER),
             journal: engine.journal.folder().to_owned(),
+            home: engine.dirs.home.clone(),
             prices: prices.map_err(|why| anyhow!(why))?,
         })
     }
@@ -34,11 +36,20 @@ impl UsageLog {
     /// Reads what agents wrote since the last time. If another process is doing that,
     /// there is nothing to do.
     pub(crate) fn collect(&self) -> Result<(), ExportError> {
-        let collector =
-            UsageCollector::open(&self.folder, self.journal.as_path(), self.prices.clone());
+        self.collect_with(None)
+    }
+
+    /// Reads one more transcript.
+    pub(crate) fn collect_with(&self, named: Option<NamedTranscript>) -> Result<(), ExportError> {
+        let collector = UsageCollector::open(CollectorSetup {
+            folder: self.folder.clone(),
+            journal: self.journal.clone(),
+            prices: self.prices.clone(),
+            home: self.home.clone(),
+        });
         match collector {
             Ok(mut collector) => collector
-                .collect(jiff::Timestamp::now().as_microsecond())
+                .collect(jiff::Timestamp::now().as_microsecond(), named)
                 .map(|_| ()),
             Err(ExportError::Locked { .. }) => Ok(()),
             Err(error) => Err(error),

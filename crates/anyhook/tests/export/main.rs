@@ -15,3 +15,4 @@ mod receiver;
 mod sessions;
 mod settings;
 mod usage;
+mod usage_sources;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhook_testkit::Scratch;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
-use opentelemetry_proto::tonic::metrics::v1::number_data_point;
+use opentelemetry_proto::tonic::metrics::v1::{
+    AggregationTemporality, NumberDataPoint, number_data_point,
+};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use serde_json::{Value, json};
 
@@ -217,6 +219,49 @@ fn metrics_count_events_decisions_and_hooks() {
         assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
     }
     assert_eq!(hooks.data_points.len(), 2 * agents().count());
+}
+
+/// Events that the metrics of one export have counted.
+fn counted_events(received: &Received, temporality: AggregationTemporality) -> usize {
+    let mut count = 0;
+    for metric in &received.metrics {
+        let (code, points): (i32, &[NumberDataPoint]) = match metric.data.as_ref().unwrap() {
+            Data::Sum(sum) => (sum.aggregation_temporality, &sum.data_points),
+            Data::Histogram(histogram) => (histogram.aggregation_temporality, &[]),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(code, i32::from(temporality), "{}", metric.name);
+        if metric.name == "anyhook.events" {
+            for point in points {
+                assert!(point.start_time_unix_nano <= point.time_unix_nano);
+                let Some(number_data_point::Value::AsInt(events)) = point.value else {
+                    panic!("{point:?}");
+                };
+                count += usize::try_from(events).unwrap();
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn delta_metrics_have_only_what_is_new() {
+    let scratch = record_sessions();
+    let config = scratch.config().join("config.yaml");
+    scratch
+        .file(config, "otlp: {temporality: delta}\n")
+        .unwrap();
+    let same = ["--cursor", "same"];
+    let first = journal(&scratch).len();
+    let delta = AggregationTemporality::Delta;
+    assert_eq!(counted_events(&export(&scratch, &same), delta), first);
+    claude(&scratch, "UserPromptSubmit", json!({"prompt": "go"}));
+    claude(&scratch, "Stop", json!({"stop_hook_active": false}));
+    assert_eq!(counted_events(&export(&scratch, &same), delta), 2);
+    assert_eq!(counted_events(&export(&scratch, &same), delta), 0);
+    // Another export counts from the beginning.
+    let received = export(&scratch, &["--cursor", "other"]);
+    assert_eq!(counted_events(&received, delta), first + 2);
 }
 
 /// A payload of Claude Code.

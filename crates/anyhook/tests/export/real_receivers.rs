@@ -320,9 +320,19 @@ fn the_decoder_of_another_project_reads_every_message() {
     let Some(python) = python("phoenix") else {
         return;
     };
-    let scratch = record_sessions();
+    for temporality in ["cumulative", "delta"] {
+        let scratch = record_sessions();
+        let config = format!("otlp: {{temporality: {temporality}}}\n");
+        scratch
+            .file(scratch.config().join("config.yaml"), &config)
+            .unwrap();
+        check_with_decoder(&python, &scratch, temporality);
+    }
+}
+
+fn check_with_decoder(python: &Path, scratch: &Scratch, temporality: &str) {
     let receiver = Receiver::start();
-    export(&scratch, &receiver.url(), &["--content", "full"]);
+    export(scratch, &receiver.url(), &["--content", "full"]);
     let received = receiver.received();
     let mut files = Vec::new();
     for (number, (path, body)) in received.bodies.iter().enumerate() {
@@ -354,6 +364,10 @@ fn the_decoder_of_another_project_reads_every_message() {
         spans += count("/resourceSpans/0/scopeSpans/0/spans");
         logs += count("/resourceLogs/0/scopeLogs/0/logRecords");
         metrics += count("/resourceMetrics/0/scopeMetrics/0/metrics");
+        if message["kind"] == "metrics" {
+            let expected = format!("AGGREGATION_TEMPORALITY_{}", temporality.to_uppercase());
+            assert!(message.to_string().contains(&expected), "{message}");
+        }
     }
     assert_eq!(spans, received.spans.len());
     assert_eq!(logs, received.logs.len());

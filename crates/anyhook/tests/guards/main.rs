@@ -4,6 +4,7 @@
 mod agents;
 mod allow_once;
 mod approve;
+mod budget;
 mod check;
 mod conditions;
 mod dispatch;

@@ -1,5 +1,6 @@
 //! Recorded events as text: one line each, or one in full.
 
+use anyhook_export::usage::UsageSums;
 use anyhook_model::{HookRun, Record};
 use anyhook_store::{EventDetail, EventSummary, parse_micros};
 use jiff::Timestamp;
@@ -72,7 +73,12 @@ pub(crate) fn event_json(event: &EventDetail) -> anyhow::Result<String> {
 }
 
 /// Prints one event in full.
-pub(crate) fn print_event(event: &EventDetail, terminal: &Terminal) -> anyhow::Result<()> {
+/// `session` is what the models of the event's session used.
+pub(crate) fn print_event(
+    event: &EventDetail,
+    session: Option<&UsageSums>,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
     let summary = &event.summary;
     let record: Record = serde_json::from_value(event.record.clone())?;
     let row = |label: &str, text: &str| {
@@ -94,6 +100,7 @@ pub(crate) fn print_event(event: &EventDetail, terminal: &Terminal) -> anyhow::R
         &format!("{} ({native}, {})", summary.event, summary.unified),
     );
     row("session", summary.session_id.as_deref().unwrap_or_default());
+    row("models", &session.map(usage_text).unwrap_or_default());
     row("machine", summary.machine.as_deref().unwrap_or_default());
     row("folder", summary.cwd.as_deref().unwrap_or_default());
     row("tool", summary.tool.as_deref().unwrap_or_default());
@@ -116,6 +123,27 @@ pub(crate) fn print_event(event: &EventDetail, terminal: &Terminal) -> anyhow::R
     }
     row("payload", &serde_json::to_string_pretty(&record.event)?);
     Ok(())
+}
+
+/// `3 model calls in this session, 115 input and 12 output tokens, $0.02`
+pub(crate) fn usage_text(sums: &UsageSums) -> String {
+    let calls = if sums.calls == 1 { "call" } else { "calls" };
+    format!(
+        "{} model {calls} in this session, {} input and {} output tokens, {}",
+        sums.calls,
+        sums.input_tokens,
+        sums.output_tokens,
+        cost_text(sums)
+    )
+}
+
+/// US dollars, or what is not in them.
+pub(crate) fn cost_text(sums: &UsageSums) -> String {
+    match (sums.cost_usd, sums.unpriced_calls) {
+        (None, _) => "no price".to_owned(),
+        (Some(usd), 0) => format!("${usd:.2}"),
+        (Some(usd), calls) => format!("${usd:.2} and {calls} calls without a price"),
+    }
 }
 
 fn run_text(run: &HookRun) -> String {

@@ -17,6 +17,10 @@ use anyhook_run::engine::can_prevent;
 use anyhook_run::record::duplicate::EntryName;
 use anyhook_run::record::redact::redacted_json;
 use anyhook_run::{Engine, EventOptions, call};
+use anyhook_store::EventFilter;
+use serde_json::Value;
+
+use crate::commands::usage_log::UsageLog;
 
 pub(super) struct EngineHost {
     engine: Engine,
@@ -86,6 +90,12 @@ impl HookHost for EngineHost {
     fn answer_question(&self, id: &str, decision: Decision) -> Result<&'static str, String> {
         let effect = self.engine.answer_question(id, decision)?;
         Ok(effect.as_str())
+    }
+
+    fn usage(&self, filter: &EventFilter) -> Result<Value, String> {
+        let usage = UsageLog::open(&self.engine).map_err(|error| format!("{error:#}"))?;
+        let summary = usage.summary(filter).unwrap_or_default();
+        serde_json::to_value(summary).map_err(|error| error.to_string())
     }
 
     fn redact(&self, record: &mut Record) {

@@ -1,0 +1,205 @@
+//! Tokens of agents that tell them elsewhere than in a transcript of every event: lines,
+//! rows and payloads as the real clients wrote them.
+
+use anyhook_testkit::Scratch;
+use serde_json::{Value, json};
+
+use crate::sessions::{anyhook, record};
+use crate::support::captures;
+
+/// `[input, cached, written to the cache, output]`
+fn sums(scratch: &Scratch) -> (Value, [u64; 4]) {
+    let stats = anyhook(scratch, &["stats", "--json"]).json().unwrap();
+    let usage = stats["usage"].clone();
+    let names = [
+        "input_tokens",
+        "cache_read_tokens",
+        "cache_creation_tokens",
+        "output_tokens",
+    ];
+    let sums = names.map(|name| usage[name].as_u64().unwrap());
+    (usage, sums)
+}
+
+fn capture(agent: &str, file: &str) -> Value {
+    let all = captures();
+    let found = all
+        .iter()
+        .find(|it| it.adapter.spec.id == *agent && it.path == *file);
+    found
+        .unwrap_or_else(|| panic!("{agent} has no capture {file}"))
+        .payload
+        .clone()
+}
+
+#[test]
+fn copilot_names_its_transcript_at_the_end_of_a_turn() {
+    let scratch = Scratch::new().unwrap();
+    let transcript = scratch.root().join("events.jsonl");
+    let line = |call: &str, input: u64| {
+        format!(
+            r#"{{"type":"session.usage_record","data":{{"usage":{{"model":"gpt-5","inputTokens":{input},"outputTokens":5,"cacheReadTokens":4,"cacheWriteTokens":0,"cost":0.0,"initiator":"user","apiCallId":"{call}"}}}},"id":"i-{call}","timestamp":"2026-11-18T13:57:12.030Z"}}"#
+        )
+    };
+    let text = [line("a", 10), line("b", 20), line("b", 20)].join("\n") + "\n";
+    std::fs::write(&transcript, text).unwrap();
+    let mut payload = capture("copilot-cli", "agentStop.json");
+    payload["transcriptPath"] = json!(transcript);
+    payload["cwd"] = json!(scratch.project());
+    record(&scratch, "copilot-cli", &payload);
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums, [30, 8, 0, 10], "{usage:#}");
+    assert_eq!(usage["by_model"][0]["model"], "gpt-5");
+}
+
+#[test]
+fn pi_counts_cached_tokens_apart() {
+    let scratch = Scratch::new().unwrap();
+    let transcript = scratch.root().join("session.jsonl");
+    let text = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-11-18T13:57:13.335Z","cwd":"/w"}
+{"type":"message","id":"f6b4d5b0","timestamp":"2026-11-18T13:57:13.494Z","message":{"role":"assistant","content":[],"provider":"fake","model":"claude-sonnet-4-5","usage":{"input":10,"output":5,"cacheRead":3,"cacheWrite":2,"reasoning":0,"totalTokens":20,"cost":{"input":0,"output":0,"total":0}},"stopReason":"toolUse"}}
+{"type":"message","id":"d0681796","timestamp":"2026-11-18T13:57:13.511Z","message":{"role":"toolResult","content":[{"type":"text","text":"\"usage\""}]}}
+"#;
+    std::fs::write(&transcript, text).unwrap();
+    let mut payload = capture("pi", "tool_call-bash.json");
+    payload["sessionFile"] = json!(transcript);
+    payload["sessionId"] = json!("s");
+    payload["cwd"] = json!(scratch.project());
+    record(&scratch, "pi", &payload);
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums, [15, 3, 2, 5], "{usage:#}");
+    assert_eq!(usage["by_session"][0]["session"], "s");
+}
+
+#[test]
+fn cursor_tells_its_tokens_when_a_turn_ends() {
+    let scratch = Scratch::new().unwrap();
+    for (generation, input) in [("g1", 10), ("g2", 20), ("g2", 20)] {
+        let mut payload = capture("cursor", "stop.json");
+        payload["generation_id"] = json!(generation);
+        payload["input_tokens"] = json!(input);
+        payload["cache_read_tokens"] = json!(3);
+        payload["workspace_roots"] = json!([scratch.project()]);
+        record(&scratch, "cursor", &payload);
+    }
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums, [36, 6, 0, 2], "{usage:#}");
+}
+
+/// The columns that are read, as OpenCode 1.18 creates them.
+const MESSAGES: &str = "CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL,
+    time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL)";
+
+fn write_message(database: &rusqlite::Connection, id: &str, session: &str, at: i64, data: &str) {
+    let sql = "INSERT OR REPLACE INTO message VALUES (?1, ?2, ?3, ?3, ?4)";
+    database.execute(sql, (id, session, at, data)).unwrap();
+}
+
+fn assistant(input: u64, output: u64) -> String {
+    json!({"role": "assistant", "cost": 0, "modelID": "m", "providerID": "fake",
+        "tokens": {"total": 0, "input": input, "output": output, "reasoning": 1,
+                   "cache": {"write": 2, "read": 4}},
+        "time": {"created": 1_795_010_217_108_u64, "completed": 1_795_010_218_747_u64}})
+    .to_string()
+}
+
+#[test]
+fn opencode_keeps_its_tokens_in_a_database() {
+    let scratch = Scratch::new().unwrap();
+    let mut payload = capture("opencode", "event-session.idle.json");
+    let properties = &mut payload["input"]["event"]["properties"];
+    properties["sessionID"] = json!("ses_1");
+    record(&scratch, "opencode", &payload);
+    // Without the database there is nothing.
+    assert_eq!(sums(&scratch).1, [0; 4]);
+    let path = scratch.home().join(".local/share/opencode/opencode.db");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let database = rusqlite::Connection::open(path).unwrap();
+    database.pragma_update(None, "journal_mode", "wal").unwrap();
+    database.execute(MESSAGES, ()).unwrap();
+    let user =
+        r#"{"role":"user","time":{"created":1},"model":{"providerID":"fake","modelID":"m"}}"#;
+    write_message(&database, "msg_1", "ses_1", 100, user);
+    write_message(&database, "msg_2", "ses_1", 101, &assistant(0, 0));
+    write_message(&database, "msg_3", "ses_other", 101, &assistant(1000, 1000));
+    write_message(&database, "msg_4", "ses_1", 101, "not JSON");
+    record(&scratch, "opencode", &payload);
+    assert_eq!(sums(&scratch).1, [6, 4, 2, 1]);
+    // The same message grows, and another comes in the same millisecond.
+    write_message(&database, "msg_2", "ses_1", 102, &assistant(10, 5));
+    write_message(&database, "msg_5", "ses_1", 102, &assistant(10, 5));
+    for _ in 0..2 {
+        record(&scratch, "opencode", &payload);
+        let (usage, sums) = sums(&scratch);
+        assert_eq!(sums, [32, 8, 4, 12], "{usage:#}");
+        assert_eq!(usage["calls"], 2);
+    }
+    // Another layout: nothing new, and no failure.
+    database
+        .execute("ALTER TABLE message RENAME TO old", ())
+        .unwrap();
+    record(&scratch, "opencode", &payload);
+    assert_eq!(sums(&scratch).1, [32, 8, 4, 12]);
+}
+
+/// What a transcript may be instead of one.
+#[cfg(unix)]
+#[test]
+fn a_transcript_that_is_none_costs_nothing() {
+    let scratch = Scratch::new().unwrap();
+    let good = r#"{"timestamp":"2026-11-18T00:00:00Z","message":{"id":"m1","model":"m","usage":{"input_tokens":7,"output_tokens":1}}}"#;
+    let file = |name: &str| scratch.root().join(name);
+    let pipe = file("pipe.jsonl");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink("/dev/zero", file("zero.jsonl")).unwrap();
+    std::fs::create_dir(file("folder.jsonl")).unwrap();
+    let long = "x".repeat(9 * 1024 * 1024);
+    let odd = [
+        r#"{"message":{"id":"n1","model":"m","usage":{"input_tokens":-5,"output_tokens":1}}}"#,
+        r#"{"message":{"id":"n2","model":"m","usage":{"input_tokens":1e400,"output_tokens":1}}}"#,
+        r#"{"message":{"id":"n3","model":"m","usage":{"input_tokens":"NaN"}}}"#,
+        r#"{"message":{"id":"n4","model":"m","usage":[]}}"#,
+        &format!("{{\"usage\":\"{long}\"}}"),
+        &"[".repeat(100_000),
+        "\"usage\" \u{0}\u{fffd}",
+        good,
+    ];
+    std::fs::write(file("odd.jsonl"), odd.join("\n") + "\n").unwrap();
+    for name in ["pipe", "zero", "folder", "missing", "odd"] {
+        let payload = json!({
+            "session_id": name, "hook_event_name": "Stop", "cwd": scratch.project(),
+            "transcript_path": file(&format!("{name}.jsonl")), "permission_mode": "default",
+            "stop_hook_active": false,
+        });
+        record(&scratch, "claude-code", &payload);
+    }
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums, [7, 0, 0, 1], "{usage:#}");
+    assert_eq!(usage["cost_usd"], Value::Null);
+    assert_eq!(usage["unpriced_calls"], 1);
+}
+
+#[test]
+fn huge_counts_neither_overflow_nor_become_free() {
+    let scratch = Scratch::new().unwrap();
+    let transcript = scratch.root().join("huge.jsonl");
+    let line = |id: u8| {
+        format!(
+            r#"{{"timestamp":"2026-11-18T00:00:00Z","message":{{"id":"{id}","model":"claude-sonnet-4-5","usage":{{"input_tokens":{0},"output_tokens":{0},"cache_read_input_tokens":{0}}}}}}}"#,
+            u64::MAX
+        )
+    };
+    std::fs::write(&transcript, line(1) + "\n" + &line(2) + "\n").unwrap();
+    let payload = json!({
+        "session_id": "s", "hook_event_name": "Stop", "cwd": scratch.project(),
+        "transcript_path": transcript, "permission_mode": "default", "stop_hook_active": false,
+    });
+    record(&scratch, "claude-code", &payload);
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums[0], u64::MAX, "{usage:#}");
+    assert!(usage["cost_usd"].as_f64().unwrap() > 1e9, "{usage:#}");
+}
