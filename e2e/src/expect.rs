@@ -26,6 +26,8 @@ pub struct Expectations {
     /// Steps whose tool has another canonical name than the step suggests; empty when hooks do not see it.
     pub tools: BTreeMap<String, String>,
     pub openhook: OpenHook,
+    /// How the client itself says how many tokens it used.
+    pub tokens: Option<TokenReport>,
     /// By the name of the check.
     pub cannot: BTreeMap<String, Cannot>,
     pub sabotage: Vec<Sabotage>,
@@ -61,6 +63,19 @@ pub struct OpenHook {
     /// Requirements of level 2 that cannot be met, by their codes.
     pub lacks: Vec<String>,
     pub why: String,
+}
+
+/// Where the client's output says how many tokens it used. Every line of JSON with this
+/// `type` counts, and so does every pointer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenReport {
+    #[serde(rename = "type")]
+    pub line_type: String,
+    /// Cached tokens included.
+    pub input: Vec<String>,
+    pub cached: Vec<String>,
+    pub output: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -27,7 +27,7 @@ fn today() -> String {
 }
 
 /// What each check means, for readers who have not seen the code.
-const CHECK_DESCRIPTIONS: [(&str, &str); 30] = [
+const CHECK_DESCRIPTIONS: [(&str, &str); 31] = [
     (
         "own hooks: session",
         "The client runs offline against the fake model.",
@@ -108,6 +108,10 @@ const CHECK_DESCRIPTIONS: [(&str, &str); 30] = [
     (
         "OpenHook stream",
         "The consumer named in `.openhook.json` gets a stream of conformance level 2.",
+    ),
+    (
+        "tokens",
+        "`anyhook stats` counts the tokens of a session as the client's own report does, also those from a cache.",
     ),
     (
         "native deny",

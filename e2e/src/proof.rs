@@ -4,6 +4,7 @@
 mod events;
 mod main_session;
 mod separate_sessions;
+mod tokens;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use self::separate_sessions::{CONVERTED_GUARDS, ConvertedGuard};
 use crate::bridge::{self, Program};
 use crate::client::Client;
 use crate::error::Result;
-use crate::expect::{CheckResult, Replace, Sabotage};
+use crate::expect::{CheckResult, Replace, Sabotage, TokenReport};
 use crate::pool::map_parallel;
 use crate::report::{Check, Verdict};
 use crate::scenario::Step;
@@ -23,7 +24,7 @@ use crate::session::{Harness, Outcome, Session};
 use crate::situation::{Situation, run_situation};
 
 /// The names of the checks, in the order of the page.
-pub const CHECK_NAMES: [&str; 24] = [
+pub const CHECK_NAMES: [&str; 25] = [
     "events",
     "tools",
     "session id",
@@ -42,6 +43,7 @@ pub const CHECK_NAMES: [&str; 24] = [
     "hook crashes",
     "hook prints garbage",
     "OpenHook stream",
+    "tokens",
     "native deny",
     "native deny reason",
     "converted Claude guard",
@@ -68,6 +70,7 @@ enum Task<'a> {
     PromptBlock,
     Converted(&'static ConvertedGuard),
     Uninstall,
+    Tokens(&'a TokenReport),
     Situation(&'a Situation),
 }
 
@@ -89,6 +92,7 @@ impl Proof<'_> {
                 tasks.extend([Task::DenyAlone, Task::ClaudeScriptAlone]);
             }
             tasks.extend([Task::PromptBlock, Task::Uninstall]);
+            tasks.extend(self.client.expect.tokens.iter().map(Task::Tokens));
             tasks.extend(CONVERTED_GUARDS.iter().map(Task::Converted));
         }
         let situations = situations
@@ -102,6 +106,7 @@ impl Proof<'_> {
             Task::PromptBlock => self.prompt_block(kept).map(|check| vec![check]),
             Task::Converted(guard) => self.converted(guard, kept),
             Task::Uninstall => self.uninstall(kept),
+            Task::Tokens(report) => self.tokens(report, kept),
             Task::Situation(situation) => run_situation(self, situation, kept),
         });
         let mut checks = Vec::new();

@@ -85,6 +85,29 @@ impl Protocol {
     }
 }
 
+/// The tokens of an answer: other numbers for every request, so that a sum that lacks one
+/// or has one twice differs.
+struct FakeUsage {
+    /// Cached tokens included.
+    input: usize,
+    cached: usize,
+    output: usize,
+}
+
+impl FakeUsage {
+    fn of_request(serial: usize) -> Self {
+        Self {
+            input: 1000 + serial,
+            cached: 100 + 7 * serial,
+            output: 10 + 3 * serial,
+        }
+    }
+
+    fn total(&self) -> usize {
+        self.input + self.output
+    }
+}
+
 /// The items of an array member, none when it is absent.
 fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value

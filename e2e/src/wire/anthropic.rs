@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member, typed_event,
+    FakeUsage, HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member,
+    typed_event,
 };
 use crate::script::Reply;
 use crate::tools::ToolInput;
@@ -79,11 +80,16 @@ pub(super) fn render_reply(
             (blocks.collect(), "tool_use")
         }
     };
+    let FakeUsage {
+        input,
+        cached,
+        output,
+    } = FakeUsage::of_request(serial);
     let message = |content: Value, stop: Value| {
         json!({
             "id": format!("msg_{serial:04}"), "type": "message", "role": "assistant",
             "model": str_member(body, "model"), "content": content, "stop_reason": stop, "stop_sequence": null,
-            "usage": {"input_tokens": 10, "output_tokens": 5},
+            "usage": {"input_tokens": input - cached, "cache_read_input_tokens": cached, "cache_creation_input_tokens": 0, "output_tokens": output},
         })
     };
     if !request.stream {
@@ -100,7 +106,7 @@ pub(super) fn render_reply(
         ]);
     }
     events.extend([
-        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null}, "usage": {"output_tokens": output}}),
         json!({"type": "message_stop"}),
     ]);
     HttpAnswer::Events(events.iter().map(typed_event).collect())

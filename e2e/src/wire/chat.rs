@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member};
+use super::{
+    FakeUsage, HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member,
+};
 use crate::script::Reply;
 use crate::tools::ToolInput;
 
@@ -64,7 +66,11 @@ pub(super) fn render_reply(
             )
         }
     };
-    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let tokens = FakeUsage::of_request(serial);
+    let usage = json!({
+        "prompt_tokens": tokens.input, "prompt_tokens_details": {"cached_tokens": tokens.cached},
+        "completion_tokens": tokens.output, "total_tokens": tokens.total(),
+    });
     let envelope = |kind: &str, choices: Value, usage: &Value| {
         json!({
             "id": format!("chatcmpl-{serial:04}"), "object": kind, "created": 1_700_000_000,

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HttpAnswer, ModelRequest, call_id, content_text, items, str_member};
+use super::{FakeUsage, HttpAnswer, ModelRequest, call_id, content_text, items, str_member};
 use crate::script::Reply;
 use crate::tools::ToolInput;
 
@@ -51,9 +51,13 @@ pub(super) fn render_reply(reply: &Reply, request: &ModelRequest, serial: usize)
             })
             .collect(),
     };
+    let usage = FakeUsage::of_request(serial);
     let body = json!({
         "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
-        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
+        "usageMetadata": {
+            "promptTokenCount": usage.input, "cachedContentTokenCount": usage.cached,
+            "candidatesTokenCount": usage.output, "totalTokenCount": usage.total(),
+        },
         "modelVersion": "fake-model", "responseId": format!("resp_{serial:04}"),
     });
     if request.stream {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member, typed_event,
+    FakeUsage, HttpAnswer, ModelRequest, TurnCounter, call_id, content_text, items, str_member,
+    typed_event,
 };
 use crate::script::Reply;
 use crate::tools::{Call, ToolInput};
@@ -131,9 +132,11 @@ pub(super) fn render_reply(
             "model": str_member(body, "model"), "output": output, "parallel_tool_calls": false, "tools": [], "usage": usage,
         })
     };
+    let tokens = FakeUsage::of_request(serial);
     let usage = json!({
-        "input_tokens": 10, "input_tokens_details": {"cached_tokens": 0},
-        "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15,
+        "input_tokens": tokens.input, "input_tokens_details": {"cached_tokens": tokens.cached},
+        "output_tokens": tokens.output, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": tokens.total(),
     });
     let full = output.iter().map(|item| item.full.clone()).collect();
     let completed = response("completed", full, usage);
