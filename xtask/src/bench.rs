@@ -7,6 +7,7 @@ mod codex;
 mod convert;
 mod daemon;
 mod dispatch;
+mod export;
 mod growth;
 mod guard;
 mod measure;
@@ -30,6 +31,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("codex", codex::run),
     ("daemon", daemon::run),
     ("store", store::run),
+    ("export", export::run),
 ];
 
 /// What every benchmark needs.

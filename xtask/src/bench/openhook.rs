@@ -70,7 +70,7 @@ pub(super) fn run(setup: &Setup) -> Result<(), String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-fn mebibytes(bytes: u64) -> f64 {
+pub(super) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
@@ -134,7 +134,7 @@ fn event(number: u32) -> (&'static str, String) {
 
 /// The peak memory of a command in MiB, read from the kernel until the process
 /// ends.
-fn peak_memory_mib(mut command: Command) -> Result<f64, String> {
+pub(super) fn peak_memory_mib(mut command: Command) -> Result<f64, String> {
     let failed = |error: std::io::Error| error.to_string();
     let mut child = command.stdout(Stdio::null()).spawn().map_err(failed)?;
     let status = format!("/proc/{}/status", child.id());
