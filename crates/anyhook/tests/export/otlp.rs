@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use anyhook_testkit::Scratch;
+use anyhook_model::{Record, RecordKind};
+use anyhook_testkit::{Scratch, wait_until};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::{
     AggregationTemporality, NumberDataPoint, number_data_point,
@@ -219,6 +220,40 @@ fn metrics_count_events_decisions_and_hooks() {
         assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
     }
     assert_eq!(hooks.data_points.len(), 2 * agents().count());
+}
+
+#[test]
+fn the_end_of_a_detached_hook_is_not_another_event() {
+    let scratch = Scratch::new().unwrap();
+    let manifest = json!({"spec": "hooks/1.0", "hooks": [
+        {"name": "slow", "event": "before_prompt",
+         "handler": {"type": "command", "command": "true", "async": true}},
+        {"name": "after", "event": "session_end",
+         "handler": {"type": "command", "command": "true", "async": true}},
+    ]});
+    let path = scratch.config().join("hooks.json");
+    scratch.file(path, &manifest.to_string()).unwrap();
+    claude(&scratch, "UserPromptSubmit", json!({"prompt": "go"}));
+    let ends = |count: usize| {
+        wait_until("the detached hook has ended", || {
+            let records = journal(&scratch);
+            let is_end = |record: &&Record| record.kind == RecordKind::AsyncEnd;
+            records.iter().filter(is_end).count() == count
+        });
+    };
+    ends(1);
+    let tool = json!({"tool_name": "Read", "tool_use_id": "t", "tool_input": {"file_path": "/a"}});
+    claude(&scratch, "PreToolUse", tool);
+    claude(&scratch, "Stop", json!({"stop_hook_active": false}));
+    claude(&scratch, "SessionEnd", json!({"reason": "other"}));
+    ends(2);
+    let received = export(&scratch, &[]);
+    let spans: Vec<&Span> = received.spans.iter().collect();
+    let is_turn = |span: &&&Span| span.name == "invoke_agent claude-code";
+    let turns: Vec<_> = spans.iter().filter(is_turn).collect();
+    assert_eq!(turns.len(), 1, "{}", tree_text(&spans));
+    assert_eq!(attribute(turns[0], "anyhook.end_reason"), "stop");
+    assert_eq!(attribute(turns[0], "anyhook.incomplete"), Value::Null);
 }
 
 /// Events that the metrics of one export have counted.

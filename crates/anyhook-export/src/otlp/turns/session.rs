@@ -1,5 +1,6 @@
 //! One session of one agent: at most one open turn.
 
+use anyhook_model::RecordKind;
 use serde::{Deserialize, Serialize};
 
 use super::super::ids::{SpanId, SpanRef, TraceId};
@@ -70,6 +71,9 @@ impl SessionState {
     ) -> Option<SpanRef> {
         let (start, now) = (event.start_nanos()?, event.end_nanos()?);
         self.last = self.last.max(now);
+        if event.kind == RecordKind::AsyncEnd {
+            return self.observe_async_end(event, spans);
+        }
         if let Some(model) = event.event.data.model.as_deref() {
             self.model = Some(model.to_owned());
         }
@@ -96,6 +100,26 @@ impl SessionState {
             EventRole::SessionEnd => self.close_turn(EndReason::SessionEnd, Some(now), spans),
             _ => {}
         }
+        Some(at)
+    }
+
+    /// A detached hook has ended. Its record repeats the event that started it, which must
+    /// not count again: a prompt would begin another turn.
+    fn observe_async_end(
+        &self,
+        event: &RecordedEvent<'_>,
+        spans: &mut Vec<FinishedSpan>,
+    ) -> Option<SpanRef> {
+        let Some(turn) = &self.turn else {
+            return push_event_span(event, spans);
+        };
+        let call = turn.calls.find(event);
+        let span = call.or_else(|| turn.subagents.span_of(event));
+        let at = SpanRef {
+            trace: turn.at.trace,
+            span: span.unwrap_or(turn.at.span),
+        };
+        push_hook_spans(event, at, &turn.common, spans);
         Some(at)
     }
 
