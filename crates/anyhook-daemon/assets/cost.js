@@ -17,6 +17,12 @@ export function cost(sums) {
   return h("span", { title: `${count(sums.unpriced_calls)} calls of models without a price are not included` }, `${usd(sums.cost_usd)} + ?`);
 }
 
+/** The same with words for what is not included: a phone shows no titles. */
+function totalCost(usage) {
+  if (usage.cost_usd === undefined || !usage.unpriced_calls) return cost(usage);
+  return [usd(usage.cost_usd), h("small", null, `and ${count(usage.unpriced_calls)} calls without a price`)];
+}
+
 /** What the models of one session used, in one line. */
 export function sessionUsage(usage) {
   if (!usage?.calls) return null;
@@ -48,7 +54,7 @@ export function costs(usage) {
     h("td.line", { title: one.session }, h("a", { href: link("session", one.session, one.agent) }, one.session || "–")),
     h("td.line", null, one.agent), cell(ago(one.last)), numbers(one));
   return [
-    h("div.tiles", null, tile("Cost", cost(usage)), tile("Calls of models", count(usage.calls)), tile("Input tokens", count(usage.input_tokens)),
+    h("div.tiles", null, tile("Cost", totalCost(usage)), tile("Calls of models", count(usage.calls)), tile("Input tokens", count(usage.input_tokens)),
       tile("of these cached", count(usage.cache_read_tokens)), tile("Output tokens", count(usage.output_tokens))),
     block("Cost by day", h("p", null, `Days of UTC. List prices of ${usage.prices_date}; subscriptions are not considered.`), byDay(usage.by_day)),
     block("Agents", table(["Agent", ...TITLES], byAgent(usage.by_model).map((one) => h("tr", null, h("td.line", null, one.agent), numbers(one))))),
