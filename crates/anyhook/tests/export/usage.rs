@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, wait_until};
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, attributes};
@@ -209,4 +209,57 @@ fn a_turn_has_its_calls_tokens_and_cost() {
     let names: Vec<_> = metrics.iter().map(|metric| metric.name.as_str()).collect();
     assert!(names.contains(&"gen_ai.client.token.usage"), "{names:?}");
     assert!(names.contains(&"anyhook.cost"), "{names:?}");
+}
+
+#[test]
+fn the_end_of_a_session_tells_consumers_its_cost() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let out = scratch.root().join("envelopes.jsonl");
+    let consumer = json!({"openhook": "0.1", "hooks": [
+        {"command": format!("cat >> {}", out.display()), "async": false},
+    ]});
+    scratch
+        .file(".openhook.json", &consumer.to_string())
+        .unwrap();
+    let cost_at_end = |model: &str| {
+        let line = json!({"timestamp": now(), "message": {"id": model, "model": model,
+            "usage": {"input_tokens": 0, "output_tokens": 100_000}}});
+        let path = scratch.root().join("claude-code.jsonl");
+        std::fs::write(path, format!("{line}\n")).unwrap();
+        let _ = std::fs::remove_file(&out);
+        let more = json!({"reason": "other"});
+        send(&scratch, "claude-code", "SessionEnd", more);
+        let text = std::fs::read_to_string(&out).unwrap();
+        let end: Value = serde_json::from_str(text.lines().next_back().unwrap()).unwrap();
+        assert_eq!(end["type"], "session.end");
+        end["extensions"]["dev.anyhook"]["cost_usd"].clone()
+    };
+    // The end of a session waits only a moment for the sums.
+    wait_until("the cost is told", || {
+        cost_at_end("claude-sonnet-4-5") == 1.5
+    });
+    std::fs::remove_dir_all(scratch.state().join("usage")).unwrap();
+    assert_eq!(cost_at_end("unheard-of"), Value::Null);
+}
+
+#[test]
+fn the_log_of_a_session_has_its_tokens_and_cost() {
+    let scratch = record_turns();
+    let output = anyhook(&scratch, &["log", "--session", "s-claude-code"]);
+    let expected = "2 model calls in this session, 115 input and 12 output tokens, <$0.01";
+    assert!(output.stderr.contains(expected), "{output:?}");
+    let output = anyhook(&scratch, &["log", "--session", "s-qwen-code"]);
+    assert!(
+        output.stderr.contains("1 model call in this session"),
+        "{output:?}"
+    );
+    assert!(output.stderr.contains("no price"), "{output:?}");
+    let newest = anyhook(
+        &scratch,
+        &["log", "--session", "s-codex", "-n", "1", "--json"],
+    );
+    let id = newest.json().unwrap()["id"].as_str().unwrap().to_owned();
+    let one = anyhook(&scratch, &["log", &id]).stdout;
+    assert!(one.contains("30 input and 8 output tokens"), "{one}");
 }

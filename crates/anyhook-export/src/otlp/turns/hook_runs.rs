@@ -10,8 +10,9 @@ use crate::recorded_event::{HookRunView, RecordedEvent, duration_nanos};
 
 /// The spans of the hooks of an event, below `parent`.
 ///
-/// A record has durations and no start times: hooks run one after the other, so each begins
-/// where the one before it ended.
+/// A record has durations and no start times. Hooks run side by side unless they may rewrite
+/// the input: durations that fit into the event one after the other are shown like that, and
+/// others begin with the event.
 pub(super) fn push_hook_spans(
     event: &RecordedEvent<'_>,
     parent: SpanRef,
@@ -21,6 +22,12 @@ pub(super) fn push_hook_spans(
     let (Some(start), Some(end)) = (event.start_nanos(), event.end_nanos()) else {
         return;
     };
+    let durations = event
+        .hooks
+        .iter()
+        .map(|run| duration_nanos(run.duration_ms));
+    let total = durations.fold(0, u64::saturating_add);
+    let are_side_by_side = total > end.saturating_sub(start);
     let mut at = start;
     for (index, run) in event.hooks.iter().enumerate() {
         if run.outcome == RunOutcome::Skipped {
@@ -30,6 +37,8 @@ pub(super) fn push_hook_spans(
         // The end of a detached hook is recorded when it ended.
         let begin = if event.launched_in.is_some() {
             end.saturating_sub(duration)
+        } else if are_side_by_side {
+            start
         } else {
             at
         };

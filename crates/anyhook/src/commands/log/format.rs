@@ -137,12 +137,20 @@ pub(crate) fn usage_text(sums: &UsageSums) -> String {
     )
 }
 
-/// US dollars, or what is not in them.
+/// US dollars, and what is not in them.
 pub(crate) fn cost_text(sums: &UsageSums) -> String {
-    match (sums.cost_usd, sums.unpriced_calls) {
-        (None, _) => "no price".to_owned(),
-        (Some(usd), 0) => format!("${usd:.2}"),
-        (Some(usd), calls) => format!("${usd:.2} and {calls} calls without a price"),
+    let Some(usd) = sums.cost_usd else {
+        return "no price".to_owned();
+    };
+    // A small amount must not look like none.
+    let usd = if usd > 0.0 && usd < 0.01 {
+        "<$0.01".to_owned()
+    } else {
+        format!("${usd:.2}")
+    };
+    match sums.unpriced_calls {
+        0 => usd,
+        calls => format!("{usd} and {calls} calls without a price"),
     }
 }
 
