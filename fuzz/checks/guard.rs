@@ -20,7 +20,10 @@ fn answers(command: &str, shell: &str) -> Vec<(&'static str, Option<Decision>)> 
         ..GuardContext::default()
     };
     let input = GuardInput::new(&event, &context);
-    let guards = definitions().iter().filter(|guard| guard.name != "rules");
+    // Those that read commands without options.
+    let guards = definitions()
+        .iter()
+        .filter(|guard| !matches!(guard.name, "rules" | "budget"));
     guards
         .map(|definition| {
             let guard = parse_guard(&[definition.name.to_owned()], &|_| Err(String::new()));

@@ -55,7 +55,7 @@ impl LabelledCall {
         match self.text("guard").expect("a guard's name") {
             "*" => definitions()
                 .iter()
-                .filter(|guard| guard.name != "rules")
+                .filter(|guard| !matches!(guard.name, "rules" | "budget"))
                 .map(|guard| self.guard(guard.name))
                 .collect(),
             name => vec![self.guard(name)],
