@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::Adapter;
 use crate::matchers::{
-    ANY_SERVER, MatcherNote, TranslatedMatcher, alternatives, any_of, glob_regex, tool_matcher,
+    ANY_SERVER, MatcherNote, TranslatedMatcher, alternatives, any_of, glob_regex, requested_names,
+    tool_matcher,
 };
 use crate::spec::{MatcherSpec, MatcherSyntax};
 use crate::tools::{extend_new, fill_mcp};
@@ -28,9 +29,11 @@ impl Adapter {
         let mut out = TranslatedMatcher::default();
         let mut names: Vec<String> = Vec::new();
         let mut everything = None;
-        for atom in alternatives(matcher) {
+        let atoms = alternatives(matcher);
+        let requested = requested_names(&atoms);
+        for atom in atoms {
             let found = if form.classes.is_empty() {
-                self.glob_names(atom, &mut out.notes)
+                self.glob_names(atom, &requested, &mut out.notes)
             } else {
                 class_names(form, atom, &mut out.notes)
             };
@@ -79,8 +82,13 @@ impl Adapter {
         any_of(items)
     }
 
-    /// `None`: no exact name expresses it.
-    fn glob_names(&self, atom: &Matcher, notes: &mut Vec<MatcherNote>) -> Option<Vec<String>> {
+    /// `None`: no exact name expresses it. `requested` are all names of the matcher.
+    fn glob_names(
+        &self,
+        atom: &Matcher,
+        requested: &[&str],
+        notes: &mut Vec<MatcherNote>,
+    ) -> Option<Vec<String>> {
         match atom {
             Matcher::Name(name) => {
                 let names = self.matcher_names(name);
@@ -91,7 +99,7 @@ impl Adapter {
                 if names.is_empty() {
                     notes.push(MatcherNote::NoTool(name.clone()));
                 }
-                self.note_wider_names(name, &names, notes);
+                self.note_wider_names(requested, &names, notes);
                 Some(names)
             }
             Matcher::Mcp { mcp, .. } if mcp.server != ANY_SERVER => {

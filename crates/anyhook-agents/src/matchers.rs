@@ -105,9 +105,10 @@ impl Adapter {
     pub fn translate(&self, matcher: &Matcher, from: Option<&Adapter>) -> TranslatedMatcher {
         let mut draft = MatcherDraft::default();
         let alternatives = alternatives(matcher);
+        let names = requested_names(&alternatives);
         for one in &alternatives {
             match one {
-                Matcher::Name(name) => self.add_name(name, &mut draft),
+                Matcher::Name(name) => self.add_name(name, &names, &mut draft),
                 Matcher::Mcp { mcp, .. } => {
                     self.add_mcp(&mcp.server, mcp.tool.as_deref(), &mut draft);
                 }
@@ -134,11 +135,12 @@ impl Adapter {
         }
     }
 
-    fn add_name(&self, name: &str, draft: &mut MatcherDraft) {
+    /// `requested` are all names of the matcher.
+    fn add_name(&self, name: &str, requested: &[&str], draft: &mut MatcherDraft) {
         let MatcherDraft { atoms, notes } = draft;
         let names = self.matcher_names(name);
         if !names.is_empty() {
-            self.note_wider_names(name, &names, notes);
+            self.note_wider_names(requested, &names, notes);
             atoms.extend(names.into_iter().map(Atom::Exact));
         } else if anyhook_model::registry::tool(name).is_some() {
             notes.push(MatcherNote::NoTool(name.to_owned()));
@@ -148,16 +150,16 @@ impl Adapter {
         }
     }
 
-    /// Reports native tools that are more than one canonical tool.
+    /// Reports native tools that are also a canonical tool which was not requested.
     pub(crate) fn note_wider_names(
         &self,
-        canonical: &str,
+        requested: &[&str],
         names: &[String],
         notes: &mut Vec<MatcherNote>,
     ) {
         for name in names {
             let mut kinds = self.kinds_named(name).into_iter();
-            if let Some(kind) = kinds.find(|kind| *kind != canonical) {
+            if let Some(kind) = kinds.find(|kind| !requested.contains(kind)) {
                 let how = format!("`{name}` is also `{kind}` there");
                 push_new(notes, MatcherNote::Widened(how));
             }
@@ -532,6 +534,15 @@ pub fn alternatives(matcher: &Matcher) -> Vec<&Matcher> {
         Matcher::Any(items) => items.iter().flat_map(alternatives).collect(),
         one => vec![one],
     }
+}
+
+/// The tools that a matcher names one by one.
+pub(crate) fn requested_names<'a>(alternatives: &[&'a Matcher]) -> Vec<&'a str> {
+    let names = alternatives.iter().map(|one| match one {
+        Matcher::Name(name) => Some(name.as_str()),
+        _ => None,
+    });
+    names.flatten().collect()
 }
 
 /// One matcher for several; `None` for an empty list.

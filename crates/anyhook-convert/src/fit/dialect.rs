@@ -59,8 +59,14 @@ impl HookFitter<'_> {
             return;
         }
         if !self.hook.blocking {
-            let message = format!("{what}; its output may be ignored there. {advice}");
-            self.warnings.warn(Info, "handler.dialect", message);
+            let missed = self.inputs_missed_by_observer(handler, speaks, target_events, script);
+            let (severity, how) = if missed.is_empty() {
+                (Info, "; its output may be ignored there".to_owned())
+            } else {
+                (Warning, format!(": {}", missed.join("; ")))
+            };
+            let message = format!("{what}{how}. {advice}");
+            self.warnings.warn(severity, "handler.dialect", message);
             return;
         }
         let (severity, message) = self.judge_program(handler, speaks, target_events, script);
@@ -71,6 +77,24 @@ impl HookFitter<'_> {
             format!("{message}. {advice}")
         };
         self.warnings.warn(severity, "handler.dialect", message);
+    }
+
+    /// What a program that decides nothing reads and does not find, as far as its text shows.
+    fn inputs_missed_by_observer(
+        &self,
+        handler: &Handler,
+        speaks: &str,
+        target_events: &[TargetEvent<'_>],
+        script: &ScriptText,
+    ) -> Vec<String> {
+        let command = handler.command.as_deref().unwrap_or_default();
+        let adapter = anyhook_agents::get(speaks);
+        let text = format!("{command}\n{}", script.known().unwrap_or_default());
+        if self.shows_what_it_reads(adapter, &text) {
+            self.unreadable_inputs(adapter, target_events, ProgramText(Some(&text)))
+        } else {
+            Vec::new()
+        }
     }
 
     /// What becomes of a guard whose program speaks another format.
