@@ -57,10 +57,12 @@ export function ago(text) {
   return moment(text);
 }
 
-/** What was decided about an event, or that anyhook failed to handle it. */
+/** What was decided about an event, or that anyhook or a hook failed and nothing was blocked. */
 export function badge(event) {
   const words = { deny: "Denied", ask: "Asked", allow: "Allowed", failed: "Failed" };
-  const kind = event.kind === "failure" ? "failed" : event.decision || "";
+  const blocks = event.decision === "deny" || event.decision === "ask";
+  const failed = event.kind === "failure" || (event.failed > 0 && !blocks);
+  const kind = failed ? "failed" : event.decision || "";
   const known = Object.hasOwn(words, kind);
   return h(`span.badge.${known ? kind : "none"}`, null, known ? words[kind] : "–");
 }

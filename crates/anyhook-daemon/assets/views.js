@@ -133,7 +133,7 @@ export function insights(stats) {
   const tile = (name, value, kind = "plain-tile") => h(`div.tile.card.${kind}`, null, h("small", null, name), h("b", null, count(value)));
   return [
     h("div.tiles", null, tile("Events", stats.events), tile("Denied", stats.denials, "deny"), tile("Asked", stats.asks),
-      tile("Sessions", stats.sessions), tile("Failures", stats.failures)),
+      tile("Sessions", stats.sessions), tile("anyhook failures", stats.failures)),
     h("div.pair", null,
       h("section.card.block", null, h("h2", null, "Denials over time"), h("p", null, "Denied, of all events"), overTime(stats.over_time)),
       h("section.card.block", null, h("h2", null, "Hook latency"), h("p", null, "The slowest hooks, by p95"), latency(stats.by_hook))),

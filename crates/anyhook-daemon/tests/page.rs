@@ -14,6 +14,9 @@ use support::{Running, append, record};
 
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
+/// Events among the newest 100 of [`history`] whose guard failed.
+const FAILED_ON_FIRST_PAGE: usize = 8;
+
 /// A morning of work, with everything that the page can show.
 fn history() -> Vec<Record> {
     let now = jiff::Timestamp::now();
@@ -91,6 +94,10 @@ fn history() -> Vec<Record> {
                     made.response.reason = Some("Deletes files: are you sure?".into());
                 }
                 1 => made.decision = Some(Decision::Allow),
+                5 if n % 4 == 1 => {
+                    made.hooks[0].outcome = RunOutcome::Error;
+                    made.hooks[0].message = Some("exit code 1: Traceback".into());
+                }
                 _ => {}
             }
             made
@@ -386,9 +393,9 @@ fn a_session_reads_as_a_story() {
     browser.picture("session-light.png");
 }
 
-/// On a phone every view fits, and a row says which agent did what.
+/// On a phone and on a small laptop every view fits, and a row says which agent did what.
 #[test]
-fn every_view_fits_a_phone() {
+fn every_view_fits_the_screen() {
     let Some(mut browser) = Browser::start() else {
         return;
     };
@@ -406,12 +413,21 @@ fn every_view_fits_a_phone() {
         record: waiting,
         seconds_left: 40,
     });
-    browser.call(
-        "Emulation.setDeviceMetricsOverride",
-        json!({"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true}),
-    );
     browser.open(&daemon.link);
     browser.until("document.querySelectorAll('.row').length === 100");
+    for (name, width, height) in [("phone", 390, 844), ("laptop", 1280, 800)] {
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({"width": width, "height": height, "deviceScaleFactor": 2, "mobile": name == "phone"}),
+        );
+        browser.eval("location.hash = '#/timeline'");
+        browser.until("document.querySelectorAll('.row').length === 100");
+        check_screen(&mut browser, name, width);
+    }
+}
+
+/// Goes through the views on a screen of this width.
+fn check_screen(browser: &mut Browser, screen: &str, width: u32) {
     let shows = "(name) => { const box = document.querySelector('.row ' + name).getBoundingClientRect(); return box.width > 40 && box.height > 8; }";
     for name in [".agent", ".detail"] {
         assert_eq!(
@@ -420,6 +436,11 @@ fn every_view_fits_a_phone() {
             "{name}"
         );
     }
+    // A guard that crashed has a badge of its own: the tool ran.
+    assert_eq!(
+        browser.eval("[...document.querySelectorAll('.row .badge.failed')].length"),
+        json!(FAILED_ON_FIRST_PAGE)
+    );
     for theme in ["light", "dark"] {
         for (view, ready) in [
             ("timeline", ".row"),
@@ -434,9 +455,9 @@ fn every_view_fits_a_phone() {
             ));
             browser.until(&format!("document.querySelectorAll('{ready}').length > 0"));
             let name = view.split('/').next().unwrap();
-            browser.picture(&format!("phone-{name}-{theme}.png"));
+            browser.picture(&format!("{screen}-{name}-{theme}.png"));
             let wide = browser.eval("document.documentElement.scrollWidth");
-            assert_eq!(wide, json!(390), "{view}, {theme}");
+            assert_eq!(wide, json!(width), "{view}, {theme}, {screen}");
         }
     }
 }

@@ -169,6 +169,8 @@ pub struct EventSummary {
     pub duration_ms: f64,
     /// The number of hooks that ran or were skipped.
     pub hooks: i64,
+    /// How many of them failed, or were not allowed to run.
+    pub failed: i64,
 }
 
 /// One event with its whole record.

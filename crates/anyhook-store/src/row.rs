@@ -106,6 +106,7 @@ impl EventRow {
             reason: reason.map(|text| cleaned(text, MAX_DETAIL_BYTES)),
             duration_ms: finite_or_zero(record.duration_ms),
             hooks: saturating_i64(record.hooks.len()),
+            failed: saturating_i64(record.hooks.iter().filter(|run| run.has_failed()).count()),
         };
         Some(Self {
             summary,
