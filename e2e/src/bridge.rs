@@ -51,10 +51,7 @@ impl Program {
 
     fn from_script(text: &str) -> Result<Program> {
         let folder = create_program_folder()?;
-        let script = folder.path().join("anyhook");
-        fs::write(&script, text).at("write", &script)?;
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755))
-            .at("make executable", script)?;
+        write_script(&folder.path().join("anyhook"), text)?;
         Ok(Program { folder })
     }
 
@@ -64,7 +61,12 @@ impl Program {
     }
 }
 
-fn create_program_folder() -> Result<TempDir> {
+pub fn write_script(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).at("write", path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).at("make executable", path)
+}
+
+pub fn create_program_folder() -> Result<TempDir> {
     tempfile::Builder::new()
         .prefix("anyhook-e2e-program-")
         .tempdir()

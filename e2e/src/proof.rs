@@ -97,7 +97,11 @@ impl Proof<'_> {
         }
         let situations = situations
             .iter()
-            .filter(|situation| only.is_none_or(|only| only.contains(&situation.name)));
+            .filter(|situation| only.is_none_or(|only| only.contains(&situation.name)))
+            .filter(|situation| {
+                let slug = self.client.slug();
+                situation.clients.is_empty() || situation.clients.iter().any(|one| one == slug)
+            });
         tasks.extend(situations.map(Task::Situation));
         let results = map_parallel(&tasks, jobs, |task| match task {
             Task::MainSession => self.main_session(None, kept),

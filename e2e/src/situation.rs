@@ -2,8 +2,10 @@
 //! hold. A new situation is a new file; what a client cannot do in it is in the client's `expect.toml`.
 
 mod facts;
+mod readme;
 mod run;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -24,6 +26,16 @@ pub struct Situation {
     pub name: String,
     /// A folder of `projects/`.
     pub project: String,
+    /// Only in these clients, by slug; in all by default.
+    #[serde(default)]
+    pub clients: Vec<String>,
+    /// The commands that README.md shows set the project up, instead of `trust` and `install`; after the session
+    /// `anyhook uninstall` runs.
+    #[serde(default)]
+    pub readme: bool,
+    /// Programs on the PATH of the client: shell scripts by name.
+    #[serde(default)]
+    pub programs: BTreeMap<String, String>,
     /// The scopes that the bridge is installed in, in this order.
     #[serde(default = "project_scope")]
     pub install: Vec<String>,
@@ -151,6 +163,8 @@ pub enum Fact {
         #[serde(default)]
         without: Vec<String>,
     },
+    /// After the session, `anyhook uninstall` restored every byte.
+    Restored,
     /// Ctrl-C was pressed, and the client ended.
     Interrupted,
     /// The processes of `ends` have ended.

@@ -8,8 +8,8 @@ use anyhook_model::Record;
 use anyhook_model::record::RunOutcome;
 use serde_json::Value;
 
-use super::Fact;
 use super::run::{DOCTOR_FILE, INSTALL_FILE};
+use super::{Fact, readme};
 use crate::expect::CheckResult;
 use crate::fake_model::Request;
 use crate::placeholder::Placeholders;
@@ -157,6 +157,7 @@ impl Evidence<'_> {
             Fact::ContextAccounted { only, without } => self.context_accounted(|event| {
                 (only.is_empty() || only.contains(event)) && !without.contains(event)
             }),
+            Fact::Restored => readme::is_restored(&outcome.sandbox.run),
             Fact::Interrupted => match outcome.result.interrupts {
                 0 => Err("Ctrl-C was not pressed".to_owned()),
                 _ => Ok(()),

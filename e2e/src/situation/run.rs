@@ -1,10 +1,14 @@
 //! Runs the sessions of a situation in one client.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::facts::Evidence;
+use super::readme::{self, ChangedFiles};
 use super::{Situation, SituationCheck};
 use crate::bridge;
 use crate::client::Lack;
@@ -125,10 +129,19 @@ fn run_session(
         .then(|| proof.program.with_server())
         .transpose()?;
     let program = server.as_ref().unwrap_or(proof.program);
+    let programs = write_programs(&situation.programs)?;
+    let changed = RefCell::new(ChangedFiles::new());
     let mut session = proof
         .session_without_anyhook(&situation.project)
         .scenario(scenario)
-        .prepare(|sandbox| prepare(proof, situation, sandbox))
+        .prepare(|sandbox| {
+            if situation.readme {
+                *changed.borrow_mut() = readme::follow(sandbox)?;
+                return Ok(());
+            }
+            prepare(proof, situation, sandbox)
+        })
+        .path_first(programs.path())
         .prepare_path(program.folder());
     if situation.native_deny.is_none() {
         session = session.without(&expect.install.instead_of);
@@ -169,7 +182,20 @@ fn run_session(
     if let Some(text) = &situation.native_deny {
         session = with_native_hooks(session, proof, text);
     }
-    session.at_once(situation.at_once).run()
+    let outcome = session.at_once(situation.at_once).run()?;
+    if situation.readme {
+        readme::uninstall(&outcome.sandbox, &changed.borrow())?;
+    }
+    Ok(outcome)
+}
+
+/// A folder with these programs.
+fn write_programs(programs: &BTreeMap<String, String>) -> Result<TempDir> {
+    let folder = bridge::create_program_folder()?;
+    for (name, script) in programs {
+        bridge::write_script(&folder.path().join(name), &format!("#!/bin/sh\n{script}\n"))?;
+    }
+    Ok(folder)
 }
 
 /// Hooks of the client's own, which deny what contains the text.
