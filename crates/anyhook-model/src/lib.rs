@@ -7,6 +7,7 @@
 
 pub mod answer;
 pub mod capability;
+pub mod config_fields;
 pub mod decide;
 pub mod diagnostic;
 pub mod document;

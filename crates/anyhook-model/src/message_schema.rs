@@ -1,7 +1,9 @@
-//! JSON Schemas of events, responses and records, made from `message_fields`.
+//! JSON Schemas of events, responses and records, made from `message_fields`, and of the
+//! settings, made from `config_fields`.
 
 use serde_json::{Map, Value, json};
 
+use crate::config_fields::{CONFIG, CONFIG_SECTIONS, ConfigField};
 use crate::message_fields::{MessageField, MessageKind, MessageType, with_used_types};
 use crate::schema::DRAFT;
 
@@ -46,8 +48,19 @@ fn object(one: &MessageType) -> Value {
 }
 
 fn property(field: &MessageField) -> Value {
+    described(kind_schema(field.kind), field.about)
+}
+
+fn described(mut schema: Value, about: &str) -> Value {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("description".to_owned(), json!(about));
+    }
+    schema
+}
+
+fn kind_schema(kind: MessageKind) -> Value {
     let reference = |name: &str| json!({"$ref": format!("#/$defs/{name}")});
-    let mut schema = match field.kind {
+    match kind {
         MessageKind::Text => json!({"type": "string"}),
         MessageKind::Flag => json!({"type": "boolean"}),
         MessageKind::Number => json!({"type": "number"}),
@@ -58,47 +71,36 @@ fn property(field: &MessageField) -> Value {
         MessageKind::Any => json!({}),
         MessageKind::Type(name) => reference(name),
         MessageKind::List(name) => json!({"type": "array", "items": reference(name)}),
-    };
-    if let Some(schema) = schema.as_object_mut() {
-        schema.insert("description".to_owned(), json!(field.about));
     }
-    schema
 }
 
 /// Schema of `config.yaml`, the user's settings.
 pub fn config() -> Value {
+    let mut properties = Map::new();
+    for (section, about) in CONFIG_SECTIONS {
+        let fields = CONFIG
+            .iter()
+            .filter(|field| field.section_and_name().0 == Some(*section));
+        let schema = json!({"type": "object", "description": about, "properties": config_properties(fields)});
+        properties.insert((*section).to_owned(), schema);
+    }
+    let fields = CONFIG.iter();
+    properties.extend(config_properties(
+        fields.filter(|field| field.section_and_name().0.is_none()),
+    ));
     json!({
         "$schema": DRAFT,
         "title": "anyhook config",
         "description": "The user's settings: config.yaml in the configuration folder.",
         "type": "object",
-        "properties": {
-            "evaluator": {
-                "type": "object",
-                "description": "What evaluates hooks of type `prompt` and `agent`: a program or an API.",
-                "properties": {
-                    "command": {"type": "string", "description": "A program: prompt on stdin, answer on stdout."},
-                    "api": {"enum": ["anthropic", "openai"], "description": "The kind of API."},
-                    "base_url": {"type": "string", "description": "Its address."},
-                    "key_env": {"type": "string", "description": "The environment variable that holds the key."},
-                    "model": {"type": "string", "description": "The model."},
-                },
-            },
-            "http": {
-                "type": "object",
-                "description": "Hooks of type `http`.",
-                "properties": {
-                    "allow_plain": {"type": "array", "items": {"type": "string"}, "description": "Hosts that may be called without TLS."},
-                },
-            },
-            "openhook": {
-                "type": "object",
-                "description": "OpenHook envelopes.",
-                "properties": {
-                    "folder": {"enum": ["cwd", "context", "both"], "description": "Which fields name the folder."},
-                },
-            },
-            "allow_agent_changes": {"type": "boolean", "description": "A coding agent may run `trust`, `install` and the like."},
-        },
+        "properties": properties,
     })
+}
+
+fn config_properties<'a>(fields: impl Iterator<Item = &'a ConfigField>) -> Map<String, Value> {
+    let property = |field: &ConfigField| {
+        let name = field.section_and_name().1.to_owned();
+        (name, described(kind_schema(field.kind), field.about))
+    };
+    fields.map(property).collect()
 }

@@ -8,6 +8,7 @@
 //! [`Scratch`] is an isolated project and home for tests that run a real binary;
 //! [`cases`] reads folders of test cases; [`Golden`] compares results with
 //! recorded ones; [`whole_lines`] reads a journal while others write it;
+//! [`struct_fields`] lists what a type deserializes;
 //! [`codex`] and [`postgres`] provide the servers that several crates test with.
 
 #![allow(
@@ -27,9 +28,11 @@ mod lines;
 pub mod postgres;
 pub mod reference_model;
 mod scratch;
+mod struct_fields;
 mod wait;
 
 pub use golden::Golden;
 pub use lines::whole_lines;
 pub use scratch::{Invocation, ProcessOutput, Scratch};
+pub use struct_fields::struct_fields;
 pub use wait::{TEST_TIMEOUT, wait_for, wait_until};
