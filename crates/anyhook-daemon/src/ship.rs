@@ -116,6 +116,15 @@ impl JournalShipper {
         Ok(shipped)
     }
 
+    /// Whether the daemon is there and takes the token.
+    pub fn check_access(&self) -> Result<(), ShipError> {
+        let agent = client::http_agent(REQUEST_TIMEOUT);
+        if !self.has_certificate() {
+            self.challenge(&agent)?;
+        }
+        self.send(&agent, &[]).map(drop)
+    }
+
     /// Sends until `wait`, which sleeps, returns false. `note` gets the result of every round
     /// that sent something or failed.
     pub fn follow(

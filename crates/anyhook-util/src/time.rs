@@ -18,6 +18,11 @@ pub fn rfc3339_millis(millis: i64) -> Option<String> {
     Timestamp::from_millisecond(millis).ok().map(rfc3339)
 }
 
+/// Milliseconds, to the microsecond.
+pub fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// `20260223T101530123`: for file names, sorts by time.
 pub fn compact(time: Timestamp) -> String {
     let keep = |c: &char| c.is_ascii_digit() || *c == 'T';

@@ -155,7 +155,7 @@ fn without_a_file_all_scopes_are_found() {
         ("repository/.anyhook/policy.yaml", "fail_closed: true\n"),
         (
             "repository/.openhook.json",
-            r#"{"openhook": "0.1", "hooks": [{"command": "./x"}]}"#,
+            r#"{"openhook": "0.1", "hooks": [{"command": "cat"}]}"#,
         ),
         ("repository/a/b/keep", ""),
     ] {

@@ -6,7 +6,7 @@ use anyhook_model::record::RECORD_VERSION;
 use anyhook_model::{
     Answer, Decision, HookEvent, HookResponse, HookRun, Loss, Record, RecordKind, RunOutcome, Scope,
 };
-use anyhook_util::time::{rfc3339, uuid_v7};
+use anyhook_util::time::{self, rfc3339, uuid_v7};
 use jiff::Timestamp;
 
 use super::{Engine, EventOutcome, can_prevent};
@@ -63,7 +63,7 @@ impl Engine {
             answer,
             lost: [&outcome.lost[..], lost].concat(),
             warnings: outcome.warnings,
-            duration_ms: elapsed.unwrap_or_default().as_secs_f64() * 1000.0,
+            duration_ms: time::millis(elapsed.unwrap_or_default()),
             ..record(RecordKind::Event, outcome.record_id, event)
         };
         if let Some(time) = outcome.arrival_time {

@@ -14,7 +14,7 @@ use crate::openhook::discovery::{self, Delivery, DiscoveryFile};
 use crate::openhook::{EnvelopeOptions, FolderFields, LocalMachine, Queue, envelopes_with};
 use anyhook_agents::Adapter;
 use anyhook_model::{Handler, Hook, HookEvent, HookRun, RunOutcome, Scope};
-use anyhook_util::env;
+use anyhook_util::{env, time};
 use openhook::{Discovery, Envelope, Subscriber, code};
 use serde::{Deserialize, Serialize};
 
@@ -331,7 +331,7 @@ impl DeliveryJob {
                 ProcessEnd::Exit(code) => Some(code),
                 _ => None,
             },
-            duration_ms: started.elapsed().as_secs_f64() * 1000.0,
+            duration_ms: time::millis(started.elapsed()),
             ..self.new_run(outcome, message)
         }
     }

@@ -12,7 +12,7 @@ use anyhook_model::{
     Decision, Ending, ExitRules, Failure, HandlerKind, HookEvent, HookOutcome, HookResponse,
     HookRun, Loss, RunOutcome, Scope, Strategy, registry,
 };
-use anyhook_util::env;
+use anyhook_util::{env, time};
 use openhook::Envelope;
 use serde_json::Value;
 
@@ -200,7 +200,7 @@ impl HandlerCall<'_> {
             record: HookRun {
                 exit,
                 stderr,
-                duration_ms: started.elapsed().as_secs_f64() * 1000.0,
+                duration_ms: time::millis(started.elapsed()),
                 ..self.selected.new_run(outcome.run, message)
             },
             outcome,

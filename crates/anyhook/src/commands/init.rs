@@ -112,6 +112,12 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
         return terminal.json(&value);
     }
     let manifest = world.display_path(&written.manifest);
+    if !imports && !new.is_empty() {
+        let number = counted(new.len(), "hook");
+        terminal.note(&format!(
+            "`anyhook init --import` moves the {number} into the manifest, to run under every agent."
+        ));
+    }
     if let Some(guard) = &written.guard {
         let guard = world.display_path(guard);
         terminal.line(&format!(

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &LogArgs, terminal: &Terminal) -> anyhow::Result<Command
         terminal.line(&format::event_line(event, terminal));
     }
     if events.is_empty() {
-        terminal.note(format::NO_EVENTS);
+        terminal.note(format::no_events(&filter));
     }
     if let Some(usage) = args.session_usage(filter.session, filter.agent.as_deref(), terminal) {
         terminal.note(&format::usage_text(&usage));

@@ -117,10 +117,11 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     let link = daemon.link()?;
     let url = format!("http://{}", daemon.local_addr());
     let is_local = daemon.local_addr().ip().is_loopback();
+    let token_file = token_of_variable().is_none().then_some(token_path);
     if args.json {
         let socket = daemon.local_socket().ok().flatten();
         let line = json!({
-            "url": url, "link": link, "token_file": token_path, "socket": socket
+            "url": url, "link": link, "token_file": token_file, "socket": socket
         });
         terminal.line(&line.to_string());
     } else {
@@ -128,7 +129,10 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
         terminal.line(&format!(
             "Open the page with this link (works once): {link}"
         ));
-        terminal.line(&format!("The token is in {}", token_path.display()));
+        terminal.line(&match token_file {
+            Some(path) => format!("The token is in {}", path.display()),
+            None => "The token is the one in ANYHOOK_TOKEN".to_owned(),
+        });
         match daemon.local_socket() {
             Ok(Some(socket)) => {
                 terminal.line(&format!("`anyhook run --server` uses {}", socket.display()));
@@ -187,11 +191,16 @@ impl RunningDaemon {
 }
 
 fn token(path: &Path) -> anyhow::Result<String> {
-    match anyhook_util::env::ANYHOOK_TOKEN.text() {
-        Some(token) if !token.trim().is_empty() => Ok(token.trim().to_owned()),
-        _ => token_file(path)
+    match token_of_variable() {
+        Some(token) => Ok(token),
+        None => token_file(path)
             .with_context(|| format!("could not use the token file `{}`", path.display())),
     }
+}
+
+fn token_of_variable() -> Option<String> {
+    let token = anyhook_util::env::ANYHOOK_TOKEN.text()?;
+    Some(token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 fn local_address(port: u16) -> SocketAddr {

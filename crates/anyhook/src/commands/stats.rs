@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::CommandStatus;
 use crate::commands::log::event_log::EventLog;
 use crate::commands::log::filter_args::FilterArgs;
-use crate::commands::log::format::{NO_EVENTS, cost_text, duration};
+use crate::commands::log::format::{cost_text, duration, no_events};
 use crate::commands::usage_log::UsageLog;
 use crate::render::{Terminal, colour};
 use crate::table::{self, Cell};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<Comma
         return terminal.json(&StatsWithUsage { stats, usage });
     }
     if stats.events == 0 {
-        terminal.note(NO_EVENTS);
+        terminal.note(no_events(&filter));
         return Ok(CommandStatus::Success);
     }
     terminal.line(&format!(

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
         "scope",
         "installed",
         "events",
-        "trusted",
+        "agent trusts it",
         "version",
         "last event",
     ];

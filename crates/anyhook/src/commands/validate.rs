@@ -1,6 +1,7 @@
 //! `anyhook validate`: manifests, policies, guard rules and `.openhook.json`, and the
 //! scripts that they name.
 
+mod discovery_file;
 mod fix;
 mod guards;
 mod native_names;
@@ -305,7 +306,7 @@ impl Validator<'_> {
                 (None, parse::policy(text, format, scope, &self.vocabulary).1)
             }
             FileKind::Rules => (None, anyhook_guard::check_rules(text).1),
-            FileKind::Openhook => validate_openhook(text),
+            FileKind::Openhook => discovery_file::check(&input.path, text, &self.machine),
         }
     }
 
@@ -374,25 +375,6 @@ fn agent_config(path: &str, tree: &Node) -> Option<Diagnostic> {
         "`anyhook init --import` moves its hooks into .anyhook/hooks.yaml; `anyhook convert {shown} --to canonical` prints them as a manifest"
     );
     Some(Diagnostic::error("agent-config", Span::at(0), message).help(help))
-}
-
-/// OpenHook's findings have a JSON pointer; the parsed tree has its position in the text.
-fn validate_openhook(text: &str) -> (Option<usize>, Vec<Diagnostic>) {
-    let (tree, syntax) = document::parse(text, Format::Json);
-    let Some(tree) = tree.filter(|_| syntax.is_empty()) else {
-        return (None, syntax);
-    };
-    let parsed = openhook::Discovery::from_value(&tree.to_json());
-    let findings = parsed.findings.into_iter().map(|finding| {
-        let severity = match finding.severity {
-            openhook::FindingSeverity::Error => Severity::Error,
-            openhook::FindingSeverity::Warning => Severity::Warning,
-        };
-        let span = span_at(&tree, &finding.field);
-        Diagnostic::new(severity, finding.code, span, finding.message).path(finding.field)
-    });
-    let hooks = parsed.discovery.map(|discovery| discovery.hooks.len());
-    (hooks, findings.collect())
 }
 
 /// The span of the value at a JSON pointer, or of its nearest ancestor.

@@ -2,7 +2,7 @@
 
 use anyhook_export::usage::UsageSums;
 use anyhook_model::{HookRun, Record};
-use anyhook_store::{EventDetail, EventSummary, parse_micros};
+use anyhook_store::{EventDetail, EventFilter, EventSummary, parse_micros};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -15,7 +15,14 @@ const ID_SUFFIX_CHARS: usize = 8;
 /// With less room for the subject of an event, it goes to a line of its own.
 const MIN_TEXT_CHARS: usize = 30;
 
-pub(crate) const NO_EVENTS: &str = "No recorded event matches.";
+/// Why nothing is shown.
+pub(crate) fn no_events(filter: &EventFilter) -> &'static str {
+    if *filter == EventFilter::default() {
+        "No event is recorded yet; `anyhook doctor` checks that the agents call anyhook."
+    } else {
+        "No recorded event matches."
+    }
+}
 
 /// Time, agent, decision, duration, event, subject and id of one event.
 pub(crate) fn event_line(event: &EventSummary, terminal: &Terminal) -> String {
