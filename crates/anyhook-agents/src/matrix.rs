@@ -164,8 +164,13 @@ impl Adapter {
                 value
             })
             .collect();
+        let hazards: Vec<Value> = spec
+            .hazards
+            .iter()
+            .map(|one| json!({"code": one.id, "message": one.what, "why": one.why, "help": one.remedy}))
+            .collect();
         json!({
-            "id": spec.id,
+            "agent": spec.id,
             "name": spec.name,
             "homepage": spec.homepage,
             "summary": spec.summary,
@@ -181,7 +186,7 @@ impl Adapter {
             "mcp": spec.mcp.format,
             "capabilities": capabilities,
             "timeout": {"default": spec.config.handler.default_timeout},
-            "hazards": spec.hazards,
+            "hazards": hazards,
         })
     }
 }

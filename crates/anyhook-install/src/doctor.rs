@@ -37,12 +37,16 @@ use crate::target::Target;
 /// does not do what it seems to.
 #[derive(Debug, Clone, Serialize)]
 pub struct DoctorFinding {
+    #[serde(rename = "code")]
     pub id: String,
     pub severity: Severity,
     pub agent: Option<String>,
     pub file: Option<PathBuf>,
+    #[serde(rename = "message")]
     pub what: String,
     pub why: String,
+    /// Empty if there is nothing to do.
+    #[serde(rename = "help", skip_serializing_if = "String::is_empty")]
     pub remedy: String,
     /// What `--fix` would do, where that is safe.
     pub fix: Option<Fix>,

@@ -20,9 +20,11 @@ const SCOPES: [Scope; 3] = [Scope::Project, Scope::Local, Scope::User];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstallNote {
-    /// `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
+    /// What it is about: `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
     /// `legacy`, `nothing`, `copy`.
+    #[serde(rename = "code")]
     pub about: &'static str,
+    #[serde(rename = "message")]
     pub text: String,
 }
 

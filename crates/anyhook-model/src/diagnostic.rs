@@ -60,7 +60,7 @@ pub struct Diagnostic {
     pub replacement: Option<Box<Value>>,
     pub span: Span,
     /// Where in the structure, like `hooks[2].handler.timeout`; empty for the whole.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "field", skip_serializing_if = "String::is_empty")]
     pub path: String,
 }
 

@@ -109,12 +109,15 @@ impl Command {
     }
 }
 
-/// The exit codes and what they mean, for the manual pages.
+/// The exit codes and what they mean, for the manual pages and docs/commands.md.
 pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
-    (0, "Success."),
-    (1, "The command found problems, or it failed."),
-    (2, "The arguments are wrong."),
-    (3, "check: a guard asks the user."),
+    (CommandStatus::Success as u8, "Success."),
+    (
+        CommandStatus::Failure as u8,
+        "The command found problems, or it failed.",
+    ),
+    (CommandStatus::Usage as u8, "The arguments are wrong."),
+    (CommandStatus::Asks as u8, "check: a guard asks the user."),
 ];
 
 /// An error in the arguments that only the command itself can find.
@@ -196,7 +199,9 @@ pub(crate) fn main() -> u8 {
     };
     let terminal = Terminal::from_env(cli.color);
     if let Err(error) = cli.command.check_caller() {
-        terminal.error(&format!("{error:#}"));
+        let message = format!("{error:#}");
+        print_json_error(&terminal, &message);
+        terminal.error(&message);
         return CommandStatus::Failure as u8;
     }
     if !matches!(cli.command, Command::Run(_)) {

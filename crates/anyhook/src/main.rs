@@ -7,7 +7,10 @@
 
 mod cli;
 mod commands;
+mod commands_page;
 mod completion_values;
+mod diagnostics;
+mod progress;
 mod render;
 mod simulation;
 mod table;

@@ -1,4 +1,5 @@
-//! The only place that writes to the terminal or asks the user.
+//! The only place that writes to the terminal or asks the user, but for the line of
+//! `progress`.
 //!
 //! A closed pipe is not an error: `anyhook events | head -1` ends quietly.
 
@@ -10,6 +11,7 @@ use anyhook_util::env;
 use serde::Serialize;
 
 use crate::cli::CommandStatus;
+use crate::progress;
 
 /// ANSI codes of the colours and styles in use.
 pub(crate) mod colour {
@@ -70,6 +72,10 @@ impl Terminal {
         }
     }
 
+    pub(crate) fn is_stdout_terminal(&self) -> bool {
+        self.stdout.is_terminal()
+    }
+
     /// Whether something was printed to stdout.
     pub(crate) fn has_printed(&self) -> bool {
         self.has_printed.load(Ordering::Relaxed)
@@ -128,6 +134,7 @@ impl Terminal {
 
     /// Prints a line to stderr.
     pub(crate) fn note(&self, text: &str) {
+        progress::erase();
         write_ignoring_errors(self.stderr.lock(), format!("{text}\n").as_bytes());
     }
 

@@ -53,20 +53,20 @@ fn anyhook(scratch: &Scratch, arguments: &[&str]) -> io::Result<ProcessOutput> {
 }
 
 fn found(report: &Value) -> Vec<String> {
-    let mut found: Vec<String> = report["findings"]
+    let mut found: Vec<String> = report["diagnostics"]
         .as_array()
         .unwrap()
         .iter()
         .filter(|finding| finding["severity"] != "info")
         .map(|finding| {
-            for key in ["what", "why", "remedy"] {
+            for key in ["message", "why", "help"] {
                 assert!(
                     finding[key].as_str().is_some_and(|text| !text.is_empty()),
                     "{finding}"
                 );
             }
             let agent = finding["agent"].as_str().unwrap_or("-");
-            format!("{} {agent}", finding["id"].as_str().unwrap())
+            format!("{} {agent}", finding["code"].as_str().unwrap())
         })
         .collect();
     found.sort();

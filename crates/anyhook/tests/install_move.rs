@@ -141,9 +141,9 @@ fn a_moved_guard_holds_at_every_step_and_runs_once() {
         .json()
         .unwrap();
     let twice = |report: &Value| {
-        let findings = report["findings"].as_array().unwrap().iter();
+        let findings = report["diagnostics"].as_array().unwrap().iter();
         findings
-            .filter(|one| one["id"] == "runs-natively-too")
+            .filter(|one| one["code"] == "runs-natively-too")
             .count()
     };
     assert_eq!(twice(&report), 2, "{report}");

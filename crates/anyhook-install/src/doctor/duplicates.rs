@@ -14,6 +14,7 @@ use crate::native_hooks::{ActiveHooks, BridgedEvents};
 use crate::target::Target;
 
 const REGISTERED_TWICE: &str = "registered-twice";
+const ANSWERED_ONCE_ID: &str = "answered-once";
 const RUNS_TWICE: &str =
     "the hook runs twice for each event, unless the agent recognizes the duplicate";
 
@@ -181,29 +182,37 @@ fn check_foreign_files(
                         || (is_bridge(&ours.command) && is_bridge(&theirs.command)))
             });
             let Some(ours) = ours else { continue };
-            // The dispatcher recognizes which agent calls, and answers once.
-            let severity = if is_bridge(&theirs.command) {
-                Severity::Info
-            } else {
-                Severity::Warning
-            };
-            let what = format!(
-                "`{}` is registered here and in `{}`, which {} runs as well",
-                ours.command,
-                machine.display_path(&place),
-                adapter.spec.name
-            );
-            let mut finding = DoctorFinding::new(severity, REGISTERED_TWICE, what)
-                .why(RUNS_TWICE)
-                .remedy("keep one of them")
-                .in_file(&ours.path);
-            finding.agent = Some(adapter.spec.id.to_string());
-            let id = adapter.spec.also_reads_hazard.as_deref();
-            findings.push(match id.and_then(|id| hazard(adapter, id)) {
-                Some(hazard) => finding.described_by(hazard),
-                None => finding,
-            });
+            findings.push(read_by_another(machine, adapter, ours, &theirs));
             break;
         }
     }
+}
+
+/// A command that the agent runs from its own file and from another agent's.
+fn read_by_another(
+    machine: &Machine,
+    adapter: &'static Adapter,
+    ours: &RegisteredCommand,
+    theirs: &RegisteredCommand,
+) -> DoctorFinding {
+    let name = &adapter.spec.name;
+    let place = machine.display_path(&theirs.path);
+    let mut finding = if BridgeCommand::parse(&theirs.command).is_some() {
+        let what = format!("{name} also reads `{place}`, where anyhook is installed too");
+        DoctorFinding::new(Severity::Info, ANSWERED_ONCE_ID, what).why(ANSWERED_ONCE)
+    } else {
+        let command = &ours.command;
+        let what =
+            format!("`{command}` is registered here and in `{place}`, which {name} runs as well");
+        let finding = DoctorFinding::warning(REGISTERED_TWICE, what)
+            .why(RUNS_TWICE)
+            .remedy("keep one of them");
+        let id = adapter.spec.also_reads_hazard.as_deref();
+        match id.and_then(|id| hazard(adapter, id)) {
+            Some(hazard) => finding.described_by(hazard),
+            None => finding,
+        }
+    };
+    finding.agent = Some(adapter.spec.id.to_string());
+    finding.in_file(&ours.path)
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::install;
 use crate::cli::{CommandStatus, UsageError};
+use crate::diagnostics::TableCheck;
 use crate::render::Terminal;
 use crate::table;
 
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<Comm
         let all: Vec<Value> = clients()
             .map(|adapter| described(adapter, &world))
             .collect();
-        return terminal.json(&json!({ "agents": all }));
+        return terminal.json(&all);
     }
     let titles = [
         "agent",
@@ -157,8 +158,10 @@ fn check(file: &Path, as_json: bool, terminal: &Terminal) -> anyhow::Result<Comm
         CommandStatus::Failure
     };
     if as_json {
-        let id = agent.as_ref().map(|agent| &agent.id);
-        terminal.json(&json!({ "agent": id, "problems": problems }))?;
+        terminal.json(&TableCheck {
+            agent: agent.as_ref().map(|agent| &*agent.id),
+            diagnostics: &problems,
+        })?;
         return Ok(status);
     }
     for problem in &problems {

@@ -87,7 +87,7 @@ fn list(
                     "cwd": summary.cwd, "seconds_left": seconds_left})
             })
             .collect();
-        return terminal.json(&json!({ "approvals": lines }));
+        return terminal.json(&lines);
     }
     if questions.is_empty() {
         terminal.line("No call waits for an answer.");

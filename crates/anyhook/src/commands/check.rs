@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::CommandStatus;
 use crate::commands::explain::unused_file;
+use crate::diagnostics::unused_files;
 use crate::render::{Terminal, colour, visible};
 use crate::table::{self, Cell};
 
@@ -72,7 +73,11 @@ pub(crate) struct CheckResult {
     /// How the command was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_as: Option<ShellAnalysis>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "diagnostics",
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "unused_files"
+    )]
     troubles: Vec<String>,
 }
 

@@ -19,6 +19,7 @@ use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::cli::CommandStatus;
+use crate::progress::Progress;
 use crate::render::{Terminal, counted};
 use crate::table;
 use input::ConvertInput;
@@ -257,6 +258,12 @@ fn print_refusal(
 ) -> anyhow::Result<CommandStatus> {
     let ConvertArgs { input, to, .. } = args;
     let (warnings, message) = match error {
+        ConvertError::NothingLeft { warnings } if total == 0 => {
+            let message = format!(
+                "`{input}` has no hooks to convert; entries of anyhook itself are left out: convert the manifest instead"
+            );
+            (warnings, message)
+        }
         ConvertError::NothingLeft { warnings } => {
             let message = format!("no hook of `{input}` can be converted to `{to}`");
             (warnings, message)
@@ -399,7 +406,9 @@ fn compare_all(
     let mut rows = Vec::new();
     let mut json = Vec::new();
     let mut has_losses = false;
+    let progress = Progress::start("Converting", "agent");
     for adapter in anyhook_agents::all() {
+        progress.advance();
         let target = ConversionTarget::Agent {
             adapter,
             variant: None,
@@ -434,6 +443,7 @@ fn compare_all(
         ]);
         json.push(json!({"agent": adapter.spec.id, "hooks": total, "carried": carried, "warnings": warnings}));
     }
+    drop(progress);
     if args.json {
         terminal.json(&json)?;
     } else {

@@ -1,5 +1,7 @@
 //! `anyhook doctor`: prints what keeps hooks from running and how to fix it.
 
+use std::fmt::Write as _;
+
 use anyhook_install::Machine;
 use anyhook_install::doctor::{self, DoctorFinding, DoctorOptions, DoctorReport, Severity};
 use anyhow::Context as _;
@@ -7,6 +9,7 @@ use serde_json::json;
 
 use super::{agents, install};
 use crate::cli::CommandStatus;
+use crate::progress::Progress;
 use crate::render::{Terminal, colour, counted};
 
 /// Diagnose hooks that don't run; `--fix` repairs what is safe
@@ -40,6 +43,7 @@ pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<Comm
         run_probes: !args.no_run,
         agents: agents::find_clients(&args.agent)?,
     };
+    let progress = Progress::start("Checking the agents", "");
     let mut report = doctor::examine(&world, &options);
     let mut fixed = Vec::new();
     if args.fix {
@@ -55,9 +59,10 @@ pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<Comm
             report = doctor::examine(&world, &options);
         }
     }
+    drop(progress);
     if args.json {
         terminal.json(&json!({
-            "findings": report.findings, "files": report.files, "fired": report.fired,
+            "diagnostics": report.findings, "files": report.files, "fired": report.fired,
             "answered": report.answered, "not_fired": report.not_fired, "fixed": fixed,
         }))?;
     } else {
@@ -107,11 +112,11 @@ fn finding_block(finding: &DoctorFinding, world: &Machine, terminal: &Terminal) 
     let mut head = vec![severity, terminal.bold(&id)];
     head.extend(finding.agent.clone());
     head.extend(finding.file.iter().map(|path| world.display_path(path)));
-    format!(
-        "{}\n  {}\n  why: {}\n  fix: {}\n",
-        head.join(" "),
-        finding.what,
-        finding.why,
-        finding.remedy
-    )
+    let mut block = format!("{}\n  {}\n", head.join(" "), finding.what);
+    for (title, text) in [("why", &finding.why), ("fix", &finding.remedy)] {
+        if !text.is_empty() {
+            let _ = writeln!(block, "  {title}: {text}");
+        }
+    }
+    block
 }

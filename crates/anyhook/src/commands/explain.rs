@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::cli::CommandStatus;
 use crate::commands::agents;
 use crate::commands::check::{self, CheckResult};
+use crate::diagnostics::unused_files;
 use crate::render::{Terminal, colour};
 use crate::table::{self, Cell};
 
@@ -49,7 +50,11 @@ struct Explanation {
     why: String,
     event: HookEvent,
     hooks: Vec<HookExplanation>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "diagnostics",
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "unused_files"
+    )]
     troubles: Vec<String>,
     /// What the guards say about a command.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -95,16 +95,16 @@ pub(crate) fn run(args: &ListArgs, terminal: &Terminal) -> anyhow::Result<Comman
     });
     let listed: Vec<ListedHook> = listed.collect();
     let status = CommandStatus::success_if(problems.is_empty());
-    if args.json {
-        terminal.json(&listed)?;
-        return Ok(status);
-    }
     for problem in &problems {
         terminal.error(&format!(
             "`{}`: {}",
             problem.path.display(),
             problem.message
         ));
+    }
+    if args.json {
+        terminal.json(&listed)?;
+        return Ok(status);
     }
     if listed.is_empty() {
         if problems.is_empty() {

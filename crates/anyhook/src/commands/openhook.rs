@@ -118,6 +118,7 @@ struct ValidationReport {
     envelopes: u64,
     errors: u64,
     warnings: u64,
+    #[serde(rename = "diagnostics")]
     findings: Vec<LineFinding>,
 }
 

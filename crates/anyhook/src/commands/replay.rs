@@ -17,6 +17,8 @@ use crate::commands::explain::unused_file;
 use crate::commands::log::event_log::EventLog;
 use crate::commands::log::filter_args::FilterArgs;
 use crate::commands::log::format;
+use crate::diagnostics::unused_files;
+use crate::progress::Progress;
 use crate::render::{Terminal, colour, visible};
 
 /// Compare recorded events with today's manifests, and show what would differ
@@ -65,7 +67,11 @@ struct ReplayDifference {
     #[serde(skip_serializing_if = "Option::is_none")]
     decision: Option<DecisionChange>,
     /// Manifests that cannot be used.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        rename = "diagnostics",
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "unused_files"
+    )]
     troubles: Vec<String>,
 }
 
@@ -97,6 +103,7 @@ pub(crate) fn run(args: &ReplayArgs, terminal: &Terminal) -> anyhow::Result<Comm
     let mut count: usize = 0;
     let mut changed = Vec::new();
     // In the order in which they happened.
+    let progress = Progress::start("Replaying", "event");
     let events = log.details(&args.filter.to_filter(), args.limit)?;
     for event in events.into_iter().rev() {
         let mut record: Record = serde_json::from_value(event.record.clone())?;
@@ -108,11 +115,13 @@ pub(crate) fn run(args: &ReplayArgs, terminal: &Terminal) -> anyhow::Result<Comm
             record.event.cwd = Some(project.to_string_lossy().into_owned());
         }
         count += 1;
+        progress.advance();
         let difference = compare(&engine, &record, project.is_some(), args.run);
         if difference != ReplayDifference::default() {
             changed.push(ChangedEvent { event, difference });
         }
     }
+    drop(progress);
     if args.json {
         terminal.json(&json!({"events": count, "different": changed}))?;
     } else {

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::cli::CommandStatus;
 use crate::commands::log::event_log;
+use crate::progress::Progress;
 use crate::render::Terminal;
 
 /// Send this machine's recorded events to a central daemon
@@ -86,7 +87,13 @@ pub(crate) fn run(args: &ShipArgs, terminal: &Terminal) -> anyhow::Result<Comman
         }
     };
     if !args.follow {
-        print(&ship.ship_once()?);
+        let progress = Progress::start("Sending the journal", "");
+        let shipped = ship.ship_once()?;
+        if shipped.batches == 0 {
+            ship.check_access()?;
+        }
+        drop(progress);
+        print(&shipped);
         return Ok(CommandStatus::Success);
     }
     let wait = |pause| {

@@ -54,7 +54,7 @@ fn is_denied(output: &ProcessOutput) -> bool {
 /// The questions that are open, as `anyhook approve --json` lists them.
 fn questions(scratch: &Scratch) -> Vec<Value> {
     let listed = run(scratch, &["approve", "--json"]).json().unwrap();
-    listed["approvals"].as_array().unwrap().clone()
+    listed.as_array().unwrap().clone()
 }
 
 fn first_question(scratch: &Scratch) -> Value {

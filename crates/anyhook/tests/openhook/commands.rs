@@ -236,8 +236,8 @@ fn validate_names_every_line() {
         "",
     );
     let report = json.json().unwrap();
-    assert_eq!(report["findings"][1]["line"], 3);
-    assert_eq!(report["findings"][1]["code"], "bad-time");
+    assert_eq!(report["diagnostics"][1]["line"], 3);
+    assert_eq!(report["diagnostics"][1]["code"], "bad-time");
 
     // Documents over several lines, with the line that each begins at.
     let second = serde_json::to_string_pretty(&bad).unwrap();

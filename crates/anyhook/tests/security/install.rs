@@ -33,14 +33,14 @@ fn anyhook(scratch: &Scratch, line: &str) -> ProcessOutput {
 
 fn findings(output: &ProcessOutput) -> Vec<Value> {
     let report = output.json().unwrap_or_else(|_| panic!("{output:?}"));
-    report["findings"].as_array().unwrap().clone()
+    report["diagnostics"].as_array().unwrap().clone()
 }
 
 fn has_finding(output: &ProcessOutput, id: &str, severity: &str) -> bool {
     let found = findings(output);
     found
         .iter()
-        .any(|one| one["id"] == id && one["severity"] == severity)
+        .any(|one| one["code"] == id && one["severity"] == severity)
 }
 
 fn claude_settings(command: &str) -> String {
@@ -177,7 +177,7 @@ fn a_second_scope_is_reported_and_is_no_problem() {
             let doctor = anyhook(&scratch, "doctor --json --no-run");
             for one in findings(&doctor) {
                 let is_harmless = one["severity"] == "info";
-                assert!(one["id"] != "registered-twice" || is_harmless, "{one}");
+                assert!(one["code"] != "registered-twice" || is_harmless, "{one}");
             }
         }
     }

@@ -11,6 +11,7 @@ use anyhook_run::Engine;
 use super::{SourceArgs, parse_content};
 use crate::cli::CommandStatus;
 use crate::commands::ship::host_name;
+use crate::progress::Progress;
 use crate::render::{Terminal, counted};
 
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -68,6 +69,9 @@ fn export_lines(
     let cursor: Option<JournalCursor> = state.as_ref().and_then(StateFile::load);
     let mut reader = JournalReader::new(engine.journal.folder(), cursor.unwrap_or_default());
     let mut unreadable = 0;
+    // On a terminal the lines themselves are seen.
+    let is_silent = !args.follow && !terminal.is_stdout_terminal();
+    let progress = is_silent.then(|| Progress::start("Exporting", "event"));
     loop {
         while let Some(batch) = reader.next_batch()? {
             unreadable += batch.refused;
@@ -79,6 +83,9 @@ fn export_lines(
                 };
                 if !event.is_since(args.since) {
                     continue;
+                }
+                if let Some(progress) = &progress {
+                    progress.advance();
                 }
                 if let Some(text) = render(line, &event)
                     && writeln!(out, "{text}").is_err()
@@ -100,6 +107,7 @@ fn export_lines(
         }
         std::thread::sleep(JOURNAL_POLL_INTERVAL);
     }
+    drop(progress);
     if unreadable > 0 {
         terminal.note(&format!(
             "warning: skipped {} of the journal that {} no record",

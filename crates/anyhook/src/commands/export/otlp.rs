@@ -19,6 +19,7 @@ use crate::cli::CommandStatus;
 use crate::commands::log::filter_args::parse_time;
 use crate::commands::ship::host_name;
 use crate::commands::usage_log::UsageLog;
+use crate::progress::Progress;
 use crate::render::{Terminal, counted};
 
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -100,6 +101,7 @@ pub(super) fn run(args: &OtlpArgs, terminal: &Terminal) -> anyhow::Result<Comman
         notice: &mut notice,
         now: &now_nanos,
     };
+    let progress = (!args.follow).then(|| Progress::start("Exporting", ""));
     loop {
         usage.collect()?;
         exporter.export_all(&mut control)?;
@@ -111,6 +113,7 @@ pub(super) fn run(args: &OtlpArgs, terminal: &Terminal) -> anyhow::Result<Comman
     if args.close_turns {
         exporter.close_turns(&mut control)?;
     }
+    drop(progress);
     print_summary(args, exporter.summary(), terminal);
     Ok(CommandStatus::Success)
 }

@@ -10,6 +10,7 @@ use anyhook_store::journal::JournalImporter;
 
 use crate::cli::CommandStatus;
 use crate::commands::log::event_log;
+use crate::progress::Progress;
 use crate::render::{Terminal, counted};
 
 /// Export the stored events as Parquet files, for DuckDB, ClickHouse, Spark and others
@@ -30,10 +31,12 @@ pub(super) struct ParquetArgs {
 }
 
 pub(super) fn run(args: &ParquetArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
+    let progress = Progress::start("Exporting", "");
     let store = open_store(args.store.as_deref())?;
     while store.upgrade_step()?.is_some() {}
     let archive = Archive::open(&args.to, &*store)?;
     let ExportCounts { events, files, .. } = archive.export(&*store)?;
+    drop(progress);
     terminal.note(&format!(
         "Exported {} in {} to {}",
         counted(events, "event"),

@@ -15,6 +15,8 @@ use anyhook_store::{
 use anyhook_util::fs::create_private_dir;
 use anyhow::{Context, bail};
 
+use crate::progress::Progress;
+
 /// File in the state folder with the id of this machine's journal in a store.
 pub(crate) const JOURNAL_ID_FILE: &str = "journal-id";
 const STORE_FILE: &str = "store.db";
@@ -55,6 +57,7 @@ impl EventLog {
         let source = source_file(&state.join(JOURNAL_ID_FILE))?;
         let mut importer = JournalImporter::new(journal, source);
         let begun = Instant::now();
+        let _progress = Progress::start("Importing the journal", "");
         let mut left = 1;
         while left > 0 && begun.elapsed() < MAX_CATCH_UP {
             left = importer.import_batches(&*store, 1)?.1;
