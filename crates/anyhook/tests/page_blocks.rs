@@ -32,7 +32,7 @@ enum How {
     Commands,
     /// A program in this file; it gets an envelope on stdin and succeeds.
     Consumer(&'static str),
-    /// The test that runs it.
+    /// The test that runs it: a file or folder of this crate's tests or of another crate's.
     By(&'static str),
     /// Why it cannot run here. Commands of anyhook are parsed all the same, by `readme.rs`.
     NotRun(&'static str),
@@ -114,7 +114,7 @@ const BLOCKS: &[(&str, &str, How)] = &[
     (
         "docs/daemon.md",
         "anyhook log --decision deny --since 2h      # newest first",
-        By("the_commands_of_the_journal"),
+        By("page_blocks.rs::the_commands_of_the_journal"),
     ),
     (
         "docs/daemon.md",
@@ -167,11 +167,7 @@ const BLOCKS: &[(&str, &str, How)] = &[
         "  - name: ask-before-push",
         Below("spec: hooks/1.0\nhooks:\n"),
     ),
-    (
-        "docs/guards.md",
-        "rules:",
-        By("guards: examples/guards/rules.yaml, which the page includes"),
-    ),
+    ("docs/guards.md", "rules:", By("guards/presets.rs")),
     (
         "docs/install.md",
         "/bin/sh -c 'for p in ~/.local/share/anyhook/bin/\"$0\" \"$0\"; do command -v \"$p\" >/dev/null && exec \"$p\" \"$@\"; done; cat >/dev/null' anyhook run --agent claude-code --scope project",
@@ -444,10 +440,10 @@ fn check(scratch: &Scratch, block: &Block, how: How) {
             }
         }
         AgentTable => {
-            scratch.file("agent.toml", &block.text).unwrap();
+            scratch.file("mine/agent.toml", &block.text).unwrap();
             assert_succeeds(
                 block,
-                &run_line(scratch, "anyhook agents check agent.toml", ""),
+                &run_line(scratch, "anyhook agents check mine/agent.toml", ""),
             );
         }
         Toml => {
@@ -478,7 +474,24 @@ fn check(scratch: &Scratch, block: &Block, how: How) {
             let line = format!("{program} ./{name}");
             assert_succeeds(block, &run_line(scratch, &line, ENVELOPE));
         }
-        By(_) | NotRun(_) => {}
+        By(test) => assert_test_exists(test),
+        NotRun(why) => eprintln!("not run: {}: {}: {why}", block.page, first_line(block)),
+    }
+}
+
+#[track_caller]
+fn assert_test_exists(test: &str) {
+    let (file, function) = test.split_once("::").unwrap_or((test, ""));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = [
+        folder.join("tests").join(file),
+        folder.join("..").join(file),
+    ];
+    let place = places.iter().find(|place| place.exists());
+    let place = place.unwrap_or_else(|| panic!("there is no {file}"));
+    if !function.is_empty() {
+        let text = fs::read_to_string(place).unwrap();
+        assert!(text.contains(&format!("fn {function}(")), "{test}");
     }
 }
 
