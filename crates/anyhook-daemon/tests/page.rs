@@ -456,10 +456,8 @@ fn check_screen(browser: &mut Browser, screen: &str, width: u32) {
             browser.until(&format!("document.querySelectorAll('{ready}').length > 0"));
             let name = view.split('/').next().unwrap();
             browser.picture(&format!("{screen}-{name}-{theme}.png"));
-            // On a large screen the bar of the vertical scroll takes some of the width.
-            let root = "document.documentElement";
             let fits = browser.eval(&format!(
-                "{root}.scrollWidth === {root}.clientWidth && {root}.scrollWidth <= {width}"
+                "window.scrollTo(10000, 0); window.scrollX === 0 && document.documentElement.scrollWidth <= {width}"
             ));
             assert_eq!(fits, json!(true), "{view}, {theme}, {screen}");
         }
