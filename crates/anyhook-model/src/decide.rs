@@ -7,7 +7,8 @@
 //! | any | exit 0 | `ask` | ask |
 //! | true | exit 2 | anything | deny; reason from the answer, else stderr |
 //! | false | exit 2 | anything | warning, allow |
-//! | any | anything else | anything | a [`Failure`] |
+//! | any | anything else | `deny` | deny: the caller passes it as exit 0 |
+//! | any | anything else | anything else | a [`Failure`] |
 //!
 //! What a failure means is decided by [`ExitRules::blocks_on`] alone.
 

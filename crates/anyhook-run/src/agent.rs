@@ -29,11 +29,13 @@ pub struct DecodedCall {
 }
 
 impl DecodedCall {
-    /// Sets the event's folder to this process's own where the payload has none.
+    /// Sets the event's folder to this process's own where the payload has none, or one
+    /// that cannot exist.
     #[must_use]
     pub fn or_current_dir(mut self) -> Self {
         let cwd = &mut self.event.cwd;
-        if cwd.as_deref().is_none_or(str::is_empty) {
+        let is_none = |cwd: &str| cwd.is_empty() || cwd.contains('\0');
+        if cwd.as_deref().is_none_or(is_none) {
             let folder = std::env::current_dir().ok();
             *cwd = folder.map(|path| path.to_string_lossy().into_owned());
         }
@@ -101,7 +103,7 @@ pub fn resolve(name: Option<&str>, payload: &[u8]) -> Result<(Box<dyn Agent>, St
         None => adapter::detect(payload)
             .ok_or("could not detect which agent is calling; pass `--agent <NAME>`")?,
     };
-    let caller = own::find_agent(slug).ok_or_else(|| unknown_agent(slug))?;
+    let caller = own::find_caller(slug, payload).ok_or_else(|| unknown_agent(slug))?;
     Ok((Box::new(AdapterAgent(caller)), why))
 }
 

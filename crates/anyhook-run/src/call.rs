@@ -13,7 +13,7 @@ pub struct CallReply {
     pub answer: Answer,
     /// The response that the answer was rendered from.
     pub response: HookResponse,
-    /// The call was cancelled, so nothing was sent.
+    /// The call was cancelled, so nothing was sent, unless it is denied.
     pub cancelled: bool,
 }
 
@@ -61,7 +61,8 @@ pub fn answer(
         response: outcome.response.clone(),
         cancelled: outcome.cancelled,
     };
-    if !reply.cancelled {
+    // An agent that gives up on the hook must not take its silence for consent.
+    if !reply.cancelled || reply.response.is_deny() {
         send(&answer);
     }
     engine.conclude(event, outcome, Some(answer), &lost);

@@ -16,7 +16,7 @@ use anyhook_util::hash::{hex, sha256};
 use anyhook_util::http::client_config;
 use anyhook_util::{env, headers, percent};
 
-use crate::config::discover::Dirs;
+use crate::config::discover::{self, Dirs};
 use crate::config::folders;
 use crate::config::settings::Settings;
 use crate::record::duplicate::EntryName;
@@ -84,7 +84,7 @@ pub(crate) fn send(
         }
     }
     let sockets = address.local_sockets();
-    let token = token(dirs, sockets.is_some());
+    let token = token_for_hooks(dirs, sockets.is_some());
     let reply = if let Some(sockets) = sockets {
         send_over_tcp(&address, sockets, token.as_deref(), &call)?
     } else {
@@ -136,14 +136,33 @@ fn send_over_tcp(
     })
 }
 
-/// The token for a daemon: `ANYHOOK_TOKEN`, else the file that a daemon on this
-/// machine has left. That file is never used for another machine.
+/// The token for a daemon that the user names in a command: `ANYHOOK_TOKEN`, else the
+/// file that a daemon on this machine has left. That file is never used for another
+/// machine.
 pub fn token(dirs: &Dirs, is_local: bool) -> Option<String> {
-    let given = env::ANYHOOK_TOKEN.text();
-    let given = given.filter(|token| !token.is_empty());
-    let file = || anyhook_util::fs::read_text(&dirs.state.join(TOKEN_FILE), 4096).ok();
-    let found = given.or_else(|| file().filter(|_| is_local))?;
-    let token = found.trim();
+    given_token().or_else(|| left_token(dirs).filter(|_| is_local))
+}
+
+/// The token for a hook call. A project can set the variable through an agent, so for a
+/// daemon on this machine the file goes first, and on a locked installation the variable
+/// does not count.
+fn token_for_hooks(dirs: &Dirs, is_local: bool) -> Option<String> {
+    let left = is_local.then(|| left_token(dirs)).flatten();
+    left.or_else(|| given_token().filter(|_| !discover::is_locked(env::by_name_os)))
+}
+
+fn given_token() -> Option<String> {
+    env::ANYHOOK_TOKEN.text().and_then(|token| clean(&token))
+}
+
+fn left_token(dirs: &Dirs) -> Option<String> {
+    let file = anyhook_util::fs::read_text(&dirs.state.join(TOKEN_FILE), 4096);
+    file.ok().and_then(|token| clean(&token))
+}
+
+/// `None` for a token that cannot be one.
+fn clean(token: &str) -> Option<String> {
+    let token = token.trim();
     let is_plain = token.bytes().all(|byte| byte.is_ascii_graphic());
     (is_plain && !token.is_empty()).then(|| token.to_owned())
 }

@@ -40,7 +40,7 @@ use crate::config::settings::Settings;
 use crate::config::trust::{Consent, Distrust, Inspected, TrustStore};
 use crate::openhook::consumers::{Consumers, PendingDeliveries};
 use crate::record::duplicate::{Claim, Delivery, EntryName};
-use crate::record::journal::Journal;
+use crate::record::journal::{Journal, MIN_ROTATE_SIZE_BYTES};
 use crate::record::notices::NoticeMarker;
 use crate::run::exec::Cancel;
 
@@ -136,7 +136,10 @@ impl Engine {
         engine.off = is(env::ANYHOOK, "0");
         engine.notices = redirects::notices(&engine.dirs);
         let limit = env::ANYHOOK_JOURNAL_LIMIT.text();
-        if let Some(bytes) = limit.and_then(|bytes| bytes.parse().ok()) {
+        if let Some(bytes) = limit.and_then(|bytes| bytes.parse().ok())
+            && !discover::is_locked(env::by_name_os)
+        {
+            let bytes = u64::max(bytes, MIN_ROTATE_SIZE_BYTES);
             engine.journal = engine.journal.with_rotate_size(bytes);
         }
         engine
@@ -213,6 +216,13 @@ impl Engine {
         let text = std::fs::read_to_string(&path).ok()?;
         let root = folder.parent().unwrap_or(folder);
         self.consent_to(&path, root, &text).ok()?
+    }
+
+    /// Whether no daemon may decide in place of this process: the administrator's hooks
+    /// must not depend on what a process of the user answers, and of a variable that
+    /// moves this process's folders a daemon knows nothing.
+    pub(crate) fn decides_itself(&self) -> bool {
+        self.dirs.has_managed_manifest() || !self.notices.is_empty()
     }
 
     /// Whether by the managed policy a failure of anyhook blocks.

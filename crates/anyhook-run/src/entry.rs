@@ -23,6 +23,12 @@ use crate::run::supervise;
 /// A larger payload is an error.
 const MAX_PAYLOAD_BYTES: u64 = 64 * 1024 * 1024;
 
+/// What most agents take for a deny.
+const BLOCKING_EXIT: i32 = 2;
+
+/// The reason of a deny that may be in a daemon's answer.
+const UNDELIVERED: &str = "anyhook: the answer could not be written";
+
 const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] \
                      [--server [URL] [--fallback local|open]] < payload";
 
@@ -114,7 +120,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
             write_to(&mut io::stderr(), &format!("anyhook: {message}\n"));
             // Any event may be behind this, also one that a guard would deny.
             let blocks = !engine.off && engine.fails_closed();
-            return if blocks { 2 } else { 1 };
+            return if blocks { BLOCKING_EXIT } else { 1 };
         }
     };
     log_debug(|| format!("agent {} ({why})", agent.slug()));
@@ -125,6 +131,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
     let mut server_problem = None;
     if let (Some(server), Ok(())) = (&arguments.server, &read)
         && !engine.off
+        && !engine.decides_itself()
     {
         let request = DaemonRequest {
             agent: agent.slug(),
@@ -134,7 +141,11 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
             entry: &entry,
         };
         match daemon_client::send(server, &engine.dirs, &request) {
-            Ok(answer) => return write_answer(&answer),
+            Ok(answer) => {
+                let is_delivered = deliver(&answer);
+                let refusal = (!is_delivered).then_some(UNDELIVERED);
+                return exit_code(&answer, is_delivered, refusal);
+            }
             Err(problem) => {
                 log_debug(|| problem.to_string());
                 server_problem = Some(problem);
@@ -151,7 +162,8 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         (Ok(decoded), problem) => dispatch(&engine, &*agent, decoded, entry, problem),
         (Err(why), _) => {
             let failure = DecodeFailure::new(&engine, &*agent, &payload, event, &why);
-            let exit = write_answer(&failure.answer);
+            let refusal = failure.blocks.then_some(failure.message.as_str());
+            let exit = write_answer(&failure.answer, refusal);
             engine.record_failure(failure.event, &failure.message, failure.answer);
             exit
         }
@@ -177,14 +189,17 @@ fn dispatch(
         entry: Some(entry),
         ..EventOptions::default()
     };
+    let mut is_delivered = None;
     let reply = call::answer(engine, agent, decoded, &options, warning, |answer| {
-        write_answer(answer);
+        is_delivered = Some(deliver(answer));
     });
-    if reply.cancelled {
-        128 + 15
-    } else {
-        reply.answer.exit
-    }
+    // Nothing was sent, because the call was cancelled.
+    let Some(is_delivered) = is_delivered else {
+        return 128 + 15;
+    };
+    let reason = reply.response.reason.as_deref().unwrap_or_default();
+    let refusal = reply.response.is_deny().then_some(reason);
+    exit_code(&reply.answer, is_delivered, refusal)
 }
 
 /// A panic ends this program, and then most agents run the call unguarded and tell
@@ -213,7 +228,7 @@ pub fn answer_panics(event: &HookEvent) {
             place.unwrap_or_default()
         );
         let answer = agent.failure(Some(&event.native_event), &message, block);
-        let exit = write_answer(&answer);
+        let exit = write_answer(&answer, block.then_some(message.as_str()));
         engine.record_failure(event.clone(), &message, answer);
         std::process::exit(exit);
     }));
@@ -225,7 +240,7 @@ fn answer_without_hooks(engine: &Engine, agent: &dyn Agent, event: HookEvent, wh
     let message = format!("anyhook: no hook has run: {why}");
     let block = engine::can_prevent(&event) && engine.fails_closed();
     let answer = agent.failure(Some(&event.native_event), &message, block);
-    let exit = write_answer(&answer);
+    let exit = write_answer(&answer, block.then_some(message.as_str()));
     engine.record_failure(event, &message, answer);
     exit
 }
@@ -247,16 +262,48 @@ fn read_payload() -> (Vec<u8>, Result<(), String>) {
     (payload, result)
 }
 
-fn write_answer(answer: &Answer) -> i32 {
-    write_to(&mut io::stderr(), &answer.stderr);
-    write_to(&mut io::stdout(), &answer.stdout);
-    answer.exit
+/// Returns the exit code. `refusal` is the reason of an answer that denies.
+fn write_answer(answer: &Answer, refusal: Option<&str>) -> i32 {
+    let is_delivered = deliver(answer);
+    exit_code(answer, is_delivered, refusal)
 }
 
-/// Ignores errors: an agent that has closed its end does not need the answer.
-fn write_to(stream: &mut impl Write, text: &str) {
-    let _ = stream.write_all(text.as_bytes());
-    let _ = stream.flush();
+/// Whether what goes to stdout could be written.
+fn deliver(answer: &Answer) -> bool {
+    write_to(&mut io::stderr(), &answer.stderr);
+    write_to(&mut io::stdout(), &answer.stdout)
+}
+
+/// The exit code of an answer. If nobody can have read that it denies, the exit code that
+/// blocks in most agents says so.
+fn exit_code(answer: &Answer, is_delivered: bool, refusal: Option<&str>) -> i32 {
+    let is_unread = || !answer.stdout.is_empty() && (!is_delivered || is_stdout_discarded());
+    match refusal {
+        Some(reason) if answer.exit == 0 && is_unread() => {
+            write_to(&mut io::stderr(), &format!("{reason}\n"));
+            BLOCKING_EXIT
+        }
+        _ => answer.exit,
+    }
+}
+
+/// Whether stdout goes to the null device; Rust puts it there if stdout is closed.
+#[cfg(unix)]
+fn is_stdout_discarded() -> bool {
+    let null = rustix::fs::stat("/dev/null").map(|it| it.st_rdev);
+    let own = rustix::fs::fstat(io::stdout()).map(|it| it.st_rdev);
+    null.is_ok_and(|null| null != 0 && own == Ok(null))
+}
+
+#[cfg(not(unix))]
+fn is_stdout_discarded() -> bool {
+    false
+}
+
+/// Whether it could be written. An agent that has closed its end reads nothing.
+fn write_to(stream: &mut impl Write, text: &str) -> bool {
+    let written = stream.write_all(text.as_bytes());
+    written.and_then(|()| stream.flush()).is_ok()
 }
 
 fn log_debug(text: impl FnOnce() -> String) {

@@ -73,6 +73,19 @@ pub fn all() -> std::env::VarsOs {
     std::env::vars_os()
 }
 
+/// Takes away a variable that could end this process and the hooks: with too small a
+/// stack for its threads, which a project can choose through the agent, a process dies
+/// before it has answered.
+///
+/// To be called at the start, while there is one thread.
+#[expect(unsafe_code, reason = "the environment belongs to the whole process")]
+pub fn remove_stack_size() {
+    if RUST_MIN_STACK.os().is_some() {
+        // SAFETY: no other thread exists yet that could read the environment.
+        unsafe { std::env::remove_var(RUST_MIN_STACK.name) };
+    }
+}
+
 macro_rules! variables {
     ($($constant:ident $name:literal $direction:ident $about:literal)*) => {
         $(
@@ -103,9 +116,9 @@ variables! {
     ANYHOOK_STORE "ANYHOOK_STORE" Read
         "Store of the event log: a SQLite file or a PostgreSQL address. `--store` takes precedence."
     ANYHOOK_TOKEN "ANYHOOK_TOKEN" Read
-        "Access token of the daemon; by default the one in the file `token` of the state folder."
+        "Access token of the daemon; by default the one in the file `token` of the state folder. For `run --server` on this machine that file goes first. Ignored by `run` where an administrator's folder exists, unless its policy allows it."
     ANYHOOK_JOURNAL_LIMIT "ANYHOOK_JOURNAL_LIMIT" Read
-        "Size in bytes at which the journal file is rotated; 16 MiB by default."
+        "Size in bytes at which the journal file is rotated; 16 MiB by default, 1 MiB at least. Ignored where an administrator's folder exists, unless its policy allows it."
     ANYHOOK_LOG "ANYHOOK_LOG" Read
         "`debug` makes `anyhook run` report on standard error what it does."
     ANYHOOK_PROGRAM "ANYHOOK_PROGRAM" Read
@@ -144,8 +157,6 @@ variables! {
         "Where the programs of agents and of hooks are searched; for hooks of the administrator a fixed list of system folders counts."
     SHELL "SHELL" Read
         "Shell with which `doctor` tries the hooks of agents that use the user's shell."
-    PYTHONPATH "PYTHONPATH" Read
-        "Extended for your own Python hooks by the folder of the script."
     USERNAME "USERNAME" Read
         "Your name on Windows, for hooks of the administrator."
     COMPUTERNAME "COMPUTERNAME" Read
@@ -156,6 +167,8 @@ variables! {
         "`dumb` turns colours off."
     COLUMNS "COLUMNS" Read
         "Width of tables; by default the width of the terminal."
+    RUST_MIN_STACK "RUST_MIN_STACK" Read
+        "Ignored, and taken away from the hooks' environment."
     ANYHOOK_AGENT "ANYHOOK_AGENT" SetForHooks
         "Slug of the agent that called."
     ANYHOOK_EVENT "ANYHOOK_EVENT" SetForHooks
@@ -170,6 +183,8 @@ variables! {
         "For hooks of the administrator: your name, from the password database."
     LOGNAME "LOGNAME" SetForHooks
         "The same as `USER`."
+    PYTHONPATH "PYTHONPATH" SetForHooks
+        "For your own Python hooks and the administrator's: the folder of the script. The value in the environment is not passed on; set it under `env` in the manifest."
     PYTHONSAFEPATH "PYTHONSAFEPATH" SetForHooks
         "`1` for hooks of the user and of the administrator, so that they do not import modules of the project."
     NO_CURRENT_DIRECTORY "NoDefaultCurrentDirectoryInExePath" SetForHooks
@@ -182,39 +197,101 @@ variables! {
 /// else's choice before the program itself. Hooks do not inherit them: a project
 /// can set them through the agent.
 pub const INJECTION_VARIABLES: &[&str] = &[
+    "AWKLIBPATH",
+    "AWKPATH",
     "BASHOPTS",
     "BASH_ENV",
     "BASH_XTRACEFD",
+    "CDPATH",
+    "CLASSPATH",
+    "CORECLR_PROFILER",
+    "CORECLR_PROFILER_PATH",
+    "COR_PROFILER",
+    "COR_PROFILER_PATH",
+    "CURL_HOME",
+    "DOTNET_STARTUP_HOOKS",
     "DYLD_FRAMEWORK_PATH",
     "DYLD_INSERT_LIBRARIES",
     "DYLD_LIBRARY_PATH",
+    "ELIXIR_ERL_OPTIONS",
     "ENV",
+    "ERL_AFLAGS",
+    "ERL_FLAGS",
+    "ERL_LIBS",
+    "ERL_ZFLAGS",
+    "FPATH",
     "GCONV_PATH",
+    "GIT_EXEC_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
     "GLIBC_TUNABLES",
+    "GUILE_LOAD_PATH",
     "IFS",
     "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "JQ_LIBRARY_PATH",
+    "JULIA_LOAD_PATH",
     "LD_AUDIT",
     "LD_DEBUG",
     "LD_PRELOAD",
     "LD_PROFILE",
+    "LOCPATH",
+    "LUA_CPATH",
+    "LUA_INIT",
+    "LUA_PATH",
     "NODE_OPTIONS",
+    "NODE_PATH",
     "NODE_REPL_EXTERNAL_MODULE",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
     "PERL5DB",
+    "PERL5LIB",
     "PERL5OPT",
+    "PERLLIB",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
     "PROMPT_COMMAND",
     "PS4",
     "PYTHONBREAKPOINT",
+    "PYTHONEXECUTABLE",
     "PYTHONHOME",
     "PYTHONINSPECT",
+    "PYTHONPATH",
+    "PYTHONPLATLIBDIR",
+    "PYTHONPYCACHEPREFIX",
     "PYTHONSTARTUP",
+    "PYTHONUSERBASE",
     "PYTHONWARNINGS",
+    "RUBYLIB",
     "RUBYOPT",
+    "R_ENVIRON",
+    "R_ENVIRON_USER",
+    "R_PROFILE",
+    "R_PROFILE_USER",
     "SHELLOPTS",
+    "TCLLIBPATH",
+    "WGETRC",
     "ZDOTDIR",
+    "_JAVA_OPTIONS",
 ];
 
-/// Functions that bash has exported.
-pub const INJECTION_PREFIXES: &[&str] = &["BASH_FUNC_"];
+/// Functions that bash has exported, settings of git that name programs, and the same
+/// variables for one version of Lua.
+pub const INJECTION_PREFIXES: &[&str] = &[
+    "BASH_FUNC_",
+    "GIT_CONFIG_",
+    "LUA_CPATH_",
+    "LUA_INIT_",
+    "LUA_PATH_",
+];
+
+/// Whether hooks do not inherit a variable of this name.
+pub fn is_injection(name: &str) -> bool {
+    let mut prefixes = INJECTION_PREFIXES.iter();
+    INJECTION_VARIABLES.contains(&name) || prefixes.any(|prefix| name.starts_with(prefix))
+}
 
 /// What a hook of the administrator inherits; everything else is withheld or set
 /// by anyhook.
@@ -247,5 +324,28 @@ mod tests {
             ANYHOOK_EVENT.with("x"),
             ("ANYHOOK_EVENT".to_owned(), "x".to_owned())
         );
+    }
+
+    #[test]
+    fn injection_is_recognised() {
+        for name in [
+            "BASH_ENV",
+            "LD_PRELOAD",
+            "BASH_FUNC_grep%%",
+            "ENV",
+            "GIT_CONFIG_COUNT",
+        ] {
+            assert!(is_injection(name), "{name}");
+        }
+        for name in [
+            "PATH",
+            "HOME",
+            "BASH",
+            "ENVIRONMENT",
+            "VIRTUAL_ENV",
+            "GIT_DIR",
+        ] {
+            assert!(!is_injection(name), "{name}");
+        }
     }
 }

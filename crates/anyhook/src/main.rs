@@ -20,6 +20,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     #[cfg(unix)]
     anyhook_run::run::exec::reset_inherited_signals();
+    anyhook_util::env::remove_stack_size();
     let exit = run();
     #[cfg(unix)]
     anyhook_run::run::exec::stop_watchdog();

@@ -250,10 +250,19 @@ fn failures(server: &str) -> Vec<Failure> {
             "exit 127: a program in its script is missing",
             "no-such-program; exit $?",
         ),
-        variant(hook(
+        variant(deny(
             "a deny on stdout, but exit 1",
             "echo '{\"decision\":\"deny\"}'; exit 1",
         )),
+        variant(deny(
+            "a deny on stdout, then killed by a signal",
+            "echo '{\"decision\":\"deny\"}'; kill -KILL $$",
+        )),
+        variant(Failure {
+            handler: json!({"type": "command", "timeout": 2, "timeout_action": "warn",
+                "command": "echo '{\"decision\":\"deny\"}'; exec sleep 1000"}),
+            ..deny("a deny on stdout, then a timeout", "")
+        }),
         hook("killed by a signal", "kill -KILL $$"),
         hook("cannot start: the program is missing", "./missing.sh"),
         hook("cannot start: not executable", "./plain.sh"),

@@ -355,14 +355,23 @@ fn the_token_is_found() {
     let answered = run(&scratch, &["--server", &daemon.url]);
     assert!(answered.stdout.contains("no shell"), "{answered:?}");
     assert_eq!(journal(&scratch)[0]["warnings"], Value::Null);
+    let run_with_wrong_token = || {
+        let answered = scratch
+            .command(serve_support::BIN)
+            .env("ANYHOOK_TRUST", "all")
+            .env("ANYHOOK_TOKEN", "wrong")
+            .run(["run", "--agent", "claude", "--server", &daemon.url], CALL)
+            .unwrap();
+        assert!(answered.stdout.contains("no shell"), "{answered:?}");
+    };
+    // The file goes first: a project can set the variable.
+    run_with_wrong_token();
+    assert_eq!(journal(&scratch)[1]["warnings"], Value::Null);
     // A wrong one is as good as none: the hooks run here.
-    let wrong = scratch
-        .command(serve_support::BIN)
-        .env("ANYHOOK_TRUST", "all")
-        .env("ANYHOOK_TOKEN", "wrong")
-        .run(["run", "--agent", "claude", "--server", &daemon.url], CALL)
-        .unwrap();
-    assert!(wrong.stdout.contains("no shell"), "{wrong:?}");
+    let (file, aside) = (scratch.state().join("token"), scratch.state().join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
+    run_with_wrong_token();
+    std::fs::rename(&aside, &file).unwrap();
     let last = journal(&scratch).pop().unwrap();
     let warning = last["warnings"][0].as_str().unwrap();
     assert!(warning.contains("does not know the token"), "{last}");

@@ -1,5 +1,5 @@
-//! Finds variables of anyhook that a project's files set for an agent: with them a
-//! repository can turn the user's hooks off.
+//! Finds variables that a project's files set for an agent and that matter to hooks:
+//! with them a repository can turn the user's hooks off, or make them run other code.
 
 use std::path::Path;
 
@@ -15,6 +15,22 @@ use crate::command;
 use crate::hook_entries;
 use crate::machine::Machine;
 use crate::target::Target;
+
+/// Where anyhook looks for the user's files.
+const MOVING_VARIABLES: &[&str] = &["HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_STATE_HOME"];
+
+/// What changes the programs and services that hooks use.
+const OTHER_VARIABLES: &[&str] = &[
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "RUST_MIN_STACK",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+];
 
 pub(super) fn check(
     machine: &Machine,
@@ -43,10 +59,14 @@ pub(super) fn check(
 }
 
 fn report(adapter: &Adapter, path: &Path, name: &str, findings: &mut Vec<DoctorFinding>) {
-    let is_switch = [env::ANYHOOK.name, env::ANYHOOK_TRUST.name].contains(&name);
-    let (severity, why) = if is_switch || name.ends_with("_DIR") {
+    let switches = [env::ANYHOOK, env::ANYHOOK_TRUST].map(|it| it.name);
+    let is_switch = is_ours(name) && (switches.contains(&name) || name.ends_with("_DIR"));
+    let (severity, why) = if is_switch || MOVING_VARIABLES.contains(&name) {
         let why = "it can turn your hooks off, or approve hooks that you have not seen, for everybody who opens this project";
         (Severity::Error, why)
+    } else if !is_ours(name) {
+        let why = "it can change which programs and which code your hooks run, for everybody who opens this project";
+        (Severity::Warning, why)
     } else {
         let why = "a project should not change how anyhook works for everybody who opens it";
         (Severity::Warning, why)
@@ -66,7 +86,7 @@ fn report(adapter: &Adapter, path: &Path, name: &str, findings: &mut Vec<DoctorF
     }
 }
 
-/// The variables of anyhook that a file of the agent's table sets.
+/// The variables that matter to hooks in a file of the agent's table.
 fn variables(source: &EnvSource, path: &Path) -> Vec<String> {
     let Ok(Some(text)) = read_text(path) else {
         return Vec::new();
@@ -78,10 +98,10 @@ fn variables(source: &EnvSource, path: &Path) -> Vec<String> {
         }
         None => text.lines().filter_map(assigned_name).collect(),
     };
-    names.into_iter().filter(|name| is_ours(name)).collect()
+    names.into_iter().filter(|name| matters(name)).collect()
 }
 
-/// The variables of anyhook that entries set for their own command.
+/// The variables that matter to hooks in entries, for their own command.
 fn entry_variables(target: &Target) -> Vec<String> {
     let config = target.config();
     let document = target.document().unwrap_or_default();
@@ -102,7 +122,7 @@ fn entry_variables(target: &Target) -> Vec<String> {
             names.extend(words.iter().filter_map(|word| assigned_name(word)));
         }
     }
-    names.retain(|name| is_ours(name));
+    names.retain(|name| matters(name));
     names
 }
 
@@ -119,6 +139,11 @@ fn assigned_name(line: &str) -> Option<String> {
     let line = line.strip_prefix("export ").unwrap_or(line);
     let (name, _) = line.split_once('=')?;
     Some(name.trim().to_owned())
+}
+
+fn matters(name: &str) -> bool {
+    let others = MOVING_VARIABLES.iter().chain(OTHER_VARIABLES);
+    is_ours(name) || others.into_iter().any(|other| *other == name) || env::is_injection(name)
 }
 
 fn is_ours(name: &str) -> bool {

@@ -4,16 +4,23 @@
 //! The dispatcher looks for them only if a name is none of the built-in agents':
 //! reading a table costs more than starting the process. The program says how a
 //! table is read, so that this crate needs no parser for it.
+//!
+//! A table says what each event means, so a wrong one switches guards off. It counts
+//! only if nobody but its owner can have written it, never from inside the project,
+//! and on a locked installation only from the managed folder.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhook_agents::AgentHandle;
 use anyhook_agents::own::{OwnTable, add};
 use anyhook_agents::spec::AgentSpec;
+use anyhook_model::Scope;
+use anyhook_util::env;
 
-use crate::config::discover::Dirs;
+use crate::config::discover::{self, Dirs};
+use crate::config::trust;
 
 /// The folder of the tables, in the managed folder and in the user's.
 pub const AGENTS_FOLDER: &str = "agents";
@@ -34,8 +41,13 @@ pub fn read_tables_with(read: ReadTable) {
 
 /// The agent of this slug or alias, built in or the user's.
 pub fn find_agent(name: &str) -> Option<AgentHandle> {
+    find_caller(name, b"")
+}
+
+/// The same for the agent that sent this payload.
+pub(super) fn find_caller(name: &str, payload: &[u8]) -> Option<AgentHandle> {
     anyhook_agents::agent_handle(name).or_else(|| {
-        load_own_agents();
+        load(payload);
         anyhook_agents::agent_handle(name)
     })
 }
@@ -43,6 +55,10 @@ pub fn find_agent(name: &str) -> Option<AgentHandle> {
 /// Reads the user's own agents into this process, once. Returns what is wrong
 /// with those that cannot be used.
 pub fn load_own_agents() -> &'static [String] {
+    load(b"")
+}
+
+fn load(payload: &[u8]) -> &'static [String] {
     static PROBLEMS: OnceLock<Vec<String>> = OnceLock::new();
     PROBLEMS.get_or_init(|| {
         let Some(read) = READ_TABLE.get() else {
@@ -51,12 +67,39 @@ pub fn load_own_agents() -> &'static [String] {
         let dirs = Dirs::from_env();
         let (mut tables, mut problems) = (Vec::new(), Vec::new());
         // What the administrator defines is nothing that a user can replace.
-        for folder in [&dirs.managed, &dirs.config] {
-            collect(&folder.join(AGENTS_FOLDER), &mut tables, &mut problems);
+        for (scope, folder) in [(Scope::Managed, &dirs.managed), (Scope::User, &dirs.config)] {
+            let refusal = (scope == Scope::User)
+                .then(|| refusal_of_user_tables(&dirs, payload))
+                .flatten();
+            for path in table_paths(&folder.join(AGENTS_FOLDER)) {
+                let trusted = match &refusal {
+                    Some(why) => Err(format!("{}: {why}", path.display())),
+                    None => trust::by_file_location(scope, folder, &path)
+                        .map_err(|why| format!("{}: {why}", path.display())),
+                };
+                match trusted.and_then(|()| read_table(&path)) {
+                    Ok(table) => tables.push(table),
+                    Err(message) => problems.push(message),
+                }
+            }
         }
         problems.extend(add(&tables, read));
         problems
     })
+}
+
+/// Why no table in the user's folder counts.
+fn refusal_of_user_tables(dirs: &Dirs, payload: &[u8]) -> Option<&'static str> {
+    if discover::is_locked(env::by_name_os) {
+        return Some(
+            "is not used: on this machine only the administrator's tables count; ask for a copy in the managed folder",
+        );
+    }
+    let project = dirs.project_around_config()?;
+    let is_here = std::env::current_dir().is_ok_and(|folder| folder.starts_with(&project));
+    let name = project.to_string_lossy();
+    let is_named = || String::from_utf8_lossy(payload).contains(&*name);
+    (is_here || is_named()).then_some("is not used: it is a file of the project")
 }
 
 /// A table as the process takes it.
@@ -76,19 +119,12 @@ pub fn read_table(path: &Path) -> Result<OwnTable, String> {
     })
 }
 
-fn collect(folder: &Path, tables: &mut Vec<OwnTable>, problems: &mut Vec<String>) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
+fn table_paths(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
     let mut paths: Vec<_> = entries
         .filter_map(|entry| Some(entry.ok()?.path().join(FILE_NAME)))
         .filter(|path| path.exists())
         .collect();
     paths.sort();
-    for path in paths {
-        match read_table(&path) {
-            Ok(table) => tables.push(table),
-            Err(message) => problems.push(message),
-        }
-    }
+    paths
 }

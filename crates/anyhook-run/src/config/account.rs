@@ -1,6 +1,8 @@
 //! The user's entry in the password database, or what Windows knows of the user,
 //! for what must not depend on the environment.
 
+#[cfg(unix)]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -18,6 +20,23 @@ impl Account {
         static CURRENT: OnceLock<Option<Account>> = OnceLock::new();
         CURRENT.get_or_init(platform::find).as_ref()
     }
+}
+
+/// The home that the password database has for a user whose environment says `home`.
+/// `None` if it is not known without asking a directory service, and `home` is where
+/// only root can create homes.
+#[cfg(unix)]
+pub(crate) fn home_by_account(home: &Path) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt as _;
+    if let Some(account) = platform::in_password_file() {
+        return Some(account.home);
+    }
+    let is_roots = |data: std::fs::Metadata| data.uid() == 0 && data.mode() & 0o022 == 0;
+    let is_usual = home
+        .parent()
+        .is_some_and(|parent| std::fs::metadata(parent).is_ok_and(is_roots));
+    let account = (!is_usual).then(Account::current).flatten();
+    account.map(|account| account.home.clone())
 }
 
 #[cfg(unix)]
@@ -38,9 +57,7 @@ mod platform {
     /// the modules of other name services.
     pub(super) fn find() -> Option<Account> {
         let uid = rustix::process::geteuid().as_raw();
-        let passwd = anyhook_util::fs::read_bytes(Path::new("/etc/passwd"), MAX_PASSWD_BYTES);
-        let passwd = passwd.unwrap_or_default();
-        parse(&String::from_utf8_lossy(&passwd), uid).or_else(|| {
+        in_password_file().or_else(|| {
             let argv = if cfg!(target_os = "macos") {
                 vec!["/usr/bin/id".to_owned(), "-P".to_owned(), uid.to_string()]
             } else {
@@ -62,6 +79,12 @@ mod platform {
             let text = String::from_utf8_lossy(&result.stdout.bytes);
             is_found.then(|| parse(&text, uid))?
         })
+    }
+
+    pub(super) fn in_password_file() -> Option<Account> {
+        let uid = rustix::process::geteuid().as_raw();
+        let passwd = anyhook_util::fs::read_bytes(Path::new("/etc/passwd"), MAX_PASSWD_BYTES);
+        parse(&String::from_utf8_lossy(&passwd.ok()?), uid)
     }
 
     /// Finds a user in lines of `name:password:uid:gid:…:home:shell`.

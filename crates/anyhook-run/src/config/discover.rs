@@ -183,6 +183,31 @@ impl Dirs {
         self.config.starts_with(project) && !is_users()
     }
 
+    /// The repository or project that the configuration folder is in, unless it is the
+    /// user's own folder there.
+    pub(crate) fn project_around_config(&self) -> Option<PathBuf> {
+        let config = canonical_path(&self.config).0;
+        let is_project = |folder: &&Path| {
+            let mut marks = [".git", PROJECT_FOLDER].iter();
+            marks.any(|mark| folder.join(mark).exists())
+        };
+        let project = config.ancestors().find(is_project)?.to_owned();
+        let real = Self {
+            config,
+            ..self.clone()
+        };
+        real.is_config_in(&project).then_some(project)
+    }
+
+    /// Whether the administrator has hooks, or may have: in a folder that cannot be read.
+    pub(crate) fn has_managed_manifest(&self) -> bool {
+        let listing = list_folder(&self.managed);
+        listing.map_or(true, |listing| {
+            let mut manifests = listed_paths(&self.managed, &listing, &MANIFEST_NAMES);
+            manifests.next().is_some()
+        })
+    }
+
     /// Whether approvals and caches in the state folder count: only the user can
     /// have written them.
     pub(crate) fn is_state_trusted(&self) -> bool {

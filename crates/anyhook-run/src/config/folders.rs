@@ -86,7 +86,8 @@ pub(crate) fn projects_in_env(agent: &str) -> Vec<String> {
     found
 }
 
-/// A folder as agents write it: a path or a `file:` URL. A relative one is `None`.
+/// A folder as agents write it: a path or a `file:` URL. A relative one is
+/// `None`, and so is one that no file system can have.
 pub fn parse_folder(text: &str) -> Option<PathBuf> {
     let path = match text.strip_prefix("file://") {
         Some(address) => {
@@ -100,7 +101,8 @@ pub fn parse_folder(text: &str) -> Option<PathBuf> {
         None => text.to_owned(),
     };
     let path = normal_form(PathBuf::from(path));
-    path.is_absolute().then_some(path)
+    let has_nul = path.as_os_str().as_encoded_bytes().contains(&0);
+    (path.is_absolute() && !has_nul).then_some(path)
 }
 
 #[cfg(all(test, unix))]
@@ -115,7 +117,15 @@ mod tests {
         is("file:///a/b%20c", "/a/b c");
         is("file://localhost/a", "/a");
         is("file:///a%zz", "/a%zz");
-        for none in ["", ".", "a/b", "file://host", "vscode-remote://x/a"] {
+        for none in [
+            "",
+            ".",
+            "a/b",
+            "/a\0b",
+            "file:///a%00b",
+            "file://host",
+            "vscode-remote://x/a",
+        ] {
             assert_eq!(parse_folder(none), None, "{none}");
         }
     }

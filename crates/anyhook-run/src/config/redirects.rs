@@ -4,32 +4,51 @@
 //! project's settings. So the user is told, once per session.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhook_util::env;
+use anyhook_util::paths::canonicalize;
 
+use crate::agent::own::AGENTS_FOLDER;
+#[cfg(unix)]
+use crate::config::account;
 use crate::config::discover::{self, Dirs, is_config_name};
 
 /// The notice when all hooks are switched off.
 pub(crate) const SWITCHED_OFF: &str = "switched off (`ANYHOOK=0`): no hook runs";
 
+/// Variables that move a folder of anyhook, without the home.
+const MOVING: [env::Variable; 5] = [
+    env::ANYHOOK_CONFIG_DIR,
+    env::ANYHOOK_STATE_DIR,
+    env::ANYHOOK_MANAGED_DIR,
+    env::XDG_CONFIG_HOME,
+    env::XDG_STATE_HOME,
+];
+
 /// A notice for each variable whose folder hides one that has files of the user
-/// or the administrator.
+/// or the administrator: in the home that the environment names, or in the one of the
+/// user's account.
 pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     let mut notices = Vec::new();
-    let moving = [
-        env::ANYHOOK_CONFIG_DIR,
-        env::ANYHOOK_STATE_DIR,
-        env::ANYHOOK_MANAGED_DIR,
-        env::XDG_CONFIG_HOME,
-        env::XDG_STATE_HOME,
-    ];
-    if moving.iter().all(|variable| variable.os().is_none()) {
-        return notices;
+    if MOVING.iter().any(|variable| variable.os().is_some()) {
+        notices.extend(hidden_folders(dirs, env::HOME.os()));
     }
-    let is_moving = |name: &str| moving.iter().any(|variable| variable.name == name);
+    if let Some(home) = real_home() {
+        let more = hidden_folders(dirs, Some(home.into()));
+        notices.extend(more);
+    }
+    notices
+}
+
+/// The notices, if `home` is the user's.
+fn hidden_folders(dirs: &Dirs, home: Option<OsString>) -> Vec<String> {
     let lookup = |name: &str| -> Option<OsString> {
-        (!is_moving(name)).then(|| env::by_name_os(name)).flatten()
+        match name {
+            _ if name == env::HOME.name => home.clone(),
+            _ if MOVING.iter().any(|variable| variable.name == name) => None,
+            _ => env::by_name_os(name),
+        }
     };
     let usual = Dirs::from_lookup(lookup);
     let pairs = [
@@ -37,23 +56,24 @@ pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
             "configuration",
             &usual.config,
             &dirs.config,
-            [env::ANYHOOK_CONFIG_DIR, env::XDG_CONFIG_HOME],
+            [env::ANYHOOK_CONFIG_DIR, env::XDG_CONFIG_HOME, env::HOME],
         ),
         (
             "state",
             &usual.state,
             &dirs.state,
-            [env::ANYHOOK_STATE_DIR, env::XDG_STATE_HOME],
+            [env::ANYHOOK_STATE_DIR, env::XDG_STATE_HOME, env::HOME],
         ),
         (
             "managed",
             &usual.managed,
             &dirs.managed,
-            [env::ANYHOOK_MANAGED_DIR; 2],
+            [env::ANYHOOK_MANAGED_DIR; 3],
         ),
     ];
+    let mut notices = Vec::new();
     for (what, usual, used, variables) in pairs {
-        if usual == used || !has_own_files(usual) {
+        if is_same_folder(usual, used) || !has_own_files(usual) {
             continue;
         }
         let set = variables.iter().find(|variable| variable.os().is_some());
@@ -68,9 +88,29 @@ pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     notices
 }
 
-/// Whether a folder has a manifest, a policy, settings or consents.
+/// The user's home by the password database, if `HOME` is another folder.
+#[cfg(unix)]
+fn real_home() -> Option<PathBuf> {
+    let home = PathBuf::from(env::HOME.os()?);
+    let real = account::home_by_account(&home)?;
+    (!is_same_folder(&real, &home)).then_some(real)
+}
+
+/// Windows names the user's folders by other variables, which agents do not set.
+#[cfg(not(unix))]
+fn real_home() -> Option<PathBuf> {
+    None
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| canonicalize(path).ok();
+    one == other || real(one).is_some_and(|one| Some(one) == real(other))
+}
+
+/// Whether a folder has a manifest, a policy, settings, consents or tables of agents.
 fn has_own_files(folder: &Path) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| is_config_name(&name) || name == discover::TRUST_FOLDER)
+    let others = [discover::TRUST_FOLDER, AGENTS_FOLDER];
+    names.any(|name| is_config_name(&name) || others.iter().any(|other| name == *other))
 }

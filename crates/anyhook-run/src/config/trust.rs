@@ -17,6 +17,7 @@
 //! root can have written them.
 
 mod checked_files;
+mod file_watch;
 mod index;
 mod listing;
 mod location;
@@ -38,6 +39,7 @@ use index::{IndexedConsent, TreeConsents};
 pub(crate) use listing::command_files;
 pub use listing::{HookToApprove, ProjectManifest, label};
 pub(super) use listing::{hook_files, required_hooks, variables as hook_variables};
+pub(crate) use location::by_file_location;
 pub use location::by_location;
 pub(super) use location::by_script_location;
 

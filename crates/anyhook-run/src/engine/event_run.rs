@@ -47,7 +47,9 @@ pub(super) struct EventRun<'a> {
 impl EventRun<'_> {
     /// Whether another entry of the agent delivers this call too.
     pub(super) fn delivery(&self) -> Delivery {
-        let Some(call) = self.call_identity() else {
+        // What another user can write says nothing about this call.
+        let is_trusted = self.engine.dirs.is_state_trusted();
+        let Some(call) = self.call_identity().filter(|_| is_trusted) else {
             return Delivery::Alone;
         };
         match duplicate::claim(&self.engine.dirs.state, call) {

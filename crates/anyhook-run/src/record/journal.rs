@@ -25,6 +25,10 @@ pub const CURRENT_FILE_NAME: &str = "events.jsonl";
 /// The current file is renamed when it reaches this size.
 const ROTATE_SIZE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The environment cannot choose a smaller one: a project can set variables through the
+/// agent, and with tiny files old records would be gone after a few calls.
+pub(crate) const MIN_ROTATE_SIZE_BYTES: u64 = 1024 * 1024;
+
 /// The oldest renamed files beyond this number are removed.
 const MAX_ROTATED_FILES: usize = 64;
 

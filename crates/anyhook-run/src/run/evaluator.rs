@@ -80,6 +80,8 @@ pub fn build_request(
         headers,
         body: body.to_string().into_bytes(),
         timeout: manifest::timeout(handler),
+        proxy: None,
+        ignores_env: false,
     })
 }
 

@@ -113,6 +113,12 @@ pub struct ProcessResult {
 }
 
 impl ProcessResult {
+    /// Whether a program that failed has written something that may be a deny.
+    pub(crate) fn may_refuse(&self) -> bool {
+        let was_started = !matches!(self.end, ProcessEnd::NotStarted(_));
+        was_started && !self.stdout.bytes.is_empty()
+    }
+
     fn not_started(why: String, started: Instant) -> Self {
         Self {
             end: ProcessEnd::NotStarted(why),

@@ -23,6 +23,7 @@ use serde::Serialize;
 use crate::config::discover::Dirs;
 use crate::config::manifest::{self, HandlerCommand, SelectedHook};
 use crate::config::rules_cache::RulesCache;
+use crate::config::trust::CheckedFiles;
 use crate::run::exec::command::{CommandContext, normalize_path};
 use crate::run::spend::read_spend;
 
@@ -114,18 +115,26 @@ impl GuardCommand {
 
     /// Reads the options and the rules files.
     pub fn parse(&self, context: CommandContext<'_>) -> Result<Guard, GuardError> {
-        self.parse_with(context, &check_rules)
+        self.parse_with(context, &CheckedFiles::default(), &check_rules)
     }
 
+    /// Of a file that was compared with its approval, only that content is used.
     fn parse_with(
         &self,
         context: CommandContext<'_>,
+        files: &CheckedFiles,
         check: &dyn Fn(&str) -> CheckedRules,
     ) -> Result<Guard, GuardError> {
         let load = |name: &str| {
             let path = rules_path(name, context);
-            let text = read_text(&path, MAX_RULES_BYTES);
-            text.map_err(|error| format!("`{}` cannot be read: {error}", path.display()))
+            let text = read_text(&path, MAX_RULES_BYTES)
+                .map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?;
+            if files.has_content(&path, &text) {
+                Ok(text)
+            } else {
+                let path = path.display();
+                Err(format!("`{path}` was changed while it was read"))
+            }
         };
         parse_guard_with(&self.words, &load, check)
     }
@@ -208,6 +217,7 @@ pub(crate) fn judge(
     event: &HookEvent,
     dirs: &Dirs,
     readings: &CommandReadings,
+    files: &CheckedFiles,
 ) -> Result<Option<GuardFinding>, String> {
     let dialect = selected.hook.handler.dialect.as_deref();
     if let Some(other) = dialect.filter(|name| *name != NeutralDialect::Canonical.as_str()) {
@@ -225,7 +235,7 @@ pub(crate) fn judge(
     // What the user can write does not count for the administrator's guards.
     let has_cache = selected.scope != Scope::Managed && dirs.is_state_trusted();
     let state = has_cache.then_some(dirs.state.as_path());
-    let guard = command.parse_with(place, &|text| known_rules(state, text));
+    let guard = command.parse_with(place, files, &|text| known_rules(state, text));
     let guard = guard.map_err(|error| error_text(&error))?;
     let mut context = guard_context(dirs, &selected.root);
     if guard.name() == GUARD_OF_HOOK_FILES {
@@ -308,7 +318,8 @@ pub fn report(
     if condition == Ok(false) {
         return None;
     }
-    let judged = condition.and_then(|_| judge(&command, selected, event, dirs, readings));
+    let files = CheckedFiles::default();
+    let judged = condition.and_then(|_| judge(&command, selected, event, dirs, readings, &files));
     let (finding, problem) = match judged {
         Ok(finding) => (finding, None),
         Err(why) => (None, Some(why)),

@@ -107,9 +107,10 @@ impl HandlerOutput {
     fn failed(&self) -> bool {
         let decision = self.answer.response.decision;
         match self.ending {
+            _ if decision == Some(Decision::Deny) => false,
             Ending::Exit(2) => false,
-            Ending::Exit(0) => self.answer.error.is_some() && decision != Some(Decision::Deny),
-            Ending::Exit(_) => !matches!(decision, Some(Decision::Deny | Decision::Ask)),
+            Ending::Exit(0) => self.answer.error.is_some(),
+            Ending::Exit(_) => decision != Some(Decision::Ask),
             Ending::Signal(_) | Ending::Timeout | Ending::CannotStart(_) => true,
         }
     }
@@ -233,6 +234,7 @@ impl HandlerCall<'_> {
                 self.event,
                 self.dirs,
                 self.readings,
+                self.files,
             );
             guard::set_blocks_if_it_panics(false);
             let finding = judged?;
@@ -373,7 +375,12 @@ impl HandlerCall<'_> {
         let handler = &self.selected.hook.handler;
         let settings = Settings::load(self.dirs)?;
         let body = serde_json::to_vec(self.event).map_err(|error| error.to_string())?;
-        let request = http::build_request(handler, body, &settings.http.allow_plain)?;
+        let request = http::build_request(
+            handler,
+            self.selected.scope,
+            body,
+            &settings.http.allow_plain,
+        )?;
         Ok(self.wait_for_answer(move || http::send(&request), parse_canonical_answer))
     }
 
@@ -395,11 +402,14 @@ impl HandlerCall<'_> {
             let command = HandlerCommand::Line(command);
             let result = self.execute(command, origin, &payload);
             let mut output = HandlerOutput::without_answer(result.end.clone());
-            if matches!(result.end, ProcessEnd::Exit(0 | 2)) {
+            let has_answer = matches!(result.end, ProcessEnd::Exit(0 | 2));
+            if has_answer || result.may_refuse() {
                 let stdout = String::from_utf8_lossy(&result.stdout.bytes);
                 let is_cut = result.stdout.is_cut();
-                output.answer =
-                    ParsedAnswer::from_text(&stdout, is_cut, evaluator::parse_judgement);
+                let answer = ParsedAnswer::from_text(&stdout, is_cut, evaluator::parse_judgement);
+                if has_answer || answer.response.is_deny() {
+                    output.answer = answer;
+                }
             }
             output.stderr = String::from_utf8_lossy(&result.stderr.bytes).into_owned();
             return Ok(Some(output));
@@ -449,9 +459,11 @@ impl HandlerCall<'_> {
         output.stderr = String::from_utf8_lossy(&result.stderr.bytes).into_owned();
         output.observes_only = dialect.observes_only();
         output.lost.clone_from(&payload.lost);
-        if let ProcessEnd::Exit(exit) = result.end
-            && dialect.has_answer_at(exit)
-        {
+        let (exit, has_answer) = match result.end {
+            ProcessEnd::Exit(exit) => (exit, dialect.has_answer_at(exit)),
+            _ => (0, false),
+        };
+        if has_answer || result.may_refuse() {
             let stdout = String::from_utf8_lossy(&result.stdout.bytes);
             let is_cut = result.stdout.is_cut() && !output.observes_only;
             let parse = |stdout: &str| {
@@ -465,7 +477,11 @@ impl HandlerCall<'_> {
                     },
                 )
             };
-            output.answer = ParsedAnswer::from_text(&stdout, is_cut, parse);
+            let answer = ParsedAnswer::from_text(&stdout, is_cut, parse);
+            // Of a program that failed, a deny that it has written still counts.
+            if has_answer || answer.response.is_deny() {
+                output.answer = answer;
+            }
         }
         self.note_output(result, &mut output);
         output
@@ -540,14 +556,17 @@ fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {
         notes,
         ..
     } = output;
-    // A dialect may refuse at other exit codes than the canonical ones. It cannot
-    // allow there: nobody knows how far such a program came.
+    // A deny that was written counts, however the program ended. A dialect may also ask
+    // at other exit codes than the canonical ones. It cannot allow there: nobody knows
+    // how far such a program came.
     let refuses = matches!(
         answer.response.decision,
         Some(Decision::Deny | Decision::Ask)
     );
     let ending = match ending {
-        Ending::Exit(code) if code != 2 && refuses => Ending::Exit(0),
+        Ending::Exit(2) => Ending::Exit(2),
+        _ if answer.response.is_deny() => Ending::Exit(0),
+        Ending::Exit(_) if refuses => Ending::Exit(0),
         ending => ending,
     };
     let rest = Box::new(answer.response);
@@ -569,7 +588,7 @@ fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {
 fn python_variables(command: &str, context: CommandContext<'_>) -> Vec<(String, String)> {
     let mut variables = vec![env::PYTHONSAFEPATH.with("1")];
     let files = context.files_of(command, &[]).files.into_iter();
-    let mut paths: Vec<PathBuf> = files
+    let paths: Vec<PathBuf> = files
         .filter(|file| file.extension().is_some_and(|end| end == "py"))
         .filter_map(|file| file.parent().map(Path::to_owned))
         .filter(|folder| !folder.starts_with(context.root) || folder.starts_with(context.folder))
@@ -577,11 +596,6 @@ fn python_variables(command: &str, context: CommandContext<'_>) -> Vec<(String, 
     if paths.is_empty() {
         return variables;
     }
-    let others = env::PYTHONPATH
-        .os()
-        .filter(|_| context.scope != Scope::Managed);
-    let others = others.unwrap_or_default();
-    paths.extend(std::env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));
     if let Ok(joined) = std::env::join_paths(paths) {
         variables.push(env::PYTHONPATH.with(joined.to_string_lossy()));
     }

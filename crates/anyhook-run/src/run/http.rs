@@ -7,17 +7,35 @@
 use std::io::Read as _;
 use std::time::Duration;
 
-use anyhook_model::Handler;
+use anyhook_model::{Handler, Scope};
 use anyhook_util::env;
 use anyhook_util::http::client_config;
 use serde_json::Value;
-use ureq::Body;
 use ureq::config::ConfigBuilder;
 use ureq::http::Response;
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
+use ureq::{Body, Proxy};
 
 use crate::config::manifest;
 use crate::run::exec::MAX_OUTPUT_BYTES;
+
+/// Where Linux distributions and BSDs keep the certificates that they trust.
+#[cfg(all(unix, not(target_vendor = "apple")))]
+const SYSTEM_CERTIFICATES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+    "/usr/local/etc/ssl/cert.pem",
+];
+
+#[cfg(all(unix, not(target_vendor = "apple")))]
+const MAX_CERTIFICATES_BYTES: u64 = 16 * 1024 * 1024;
+
+/// In the `env` of a hook, the first of these is its proxy.
+const PROXY_VARIABLES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
@@ -26,11 +44,17 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     pub timeout: Duration,
+    /// The proxy that the hook names in its `env`.
+    pub proxy: Option<String>,
+    /// Only the system's certificates count, and no proxy of the environment: a project
+    /// can set variables through the agent.
+    pub ignores_env: bool,
 }
 
 /// Builds the request of a handler and fills in the variables of its headers.
 pub fn build_request(
     handler: &Handler,
+    scope: Scope,
     body: Vec<u8>,
     allow_plain: &[String],
 ) -> Result<HttpRequest, String> {
@@ -51,7 +75,16 @@ pub fn build_request(
         headers,
         body,
         timeout: manifest::timeout(handler),
+        proxy: own_proxy(handler),
+        ignores_env: scope == Scope::Managed,
     })
+}
+
+fn own_proxy(handler: &Handler) -> Option<String> {
+    let value = PROXY_VARIABLES
+        .iter()
+        .find_map(|name| handler.env.get(*name));
+    value.and_then(Value::as_str).map(str::to_owned)
 }
 
 /// The body of a successful response.
@@ -68,8 +101,15 @@ pub fn send(request: &HttpRequest) -> Result<ResponseText, String> {
     // The caller enforces the timeout; this only ends the thread behind it.
     let limit = request.timeout.saturating_add(Duration::from_secs(1));
     let mut config = client_config(limit);
-    if is_loopback(&host) {
+    if request.ignores_env {
+        config = config.tls_config(system_tls()?);
+    }
+    if is_loopback(&host) || request.ignores_env {
         config = config.proxy(None);
+    }
+    if let Some(proxy) = &request.proxy {
+        let proxy = Proxy::new(proxy).map_err(|error| format!("its proxy: {error}"))?;
+        config = config.proxy(Some(proxy));
     }
     let common = ["content-type", "accept"].map(|name| (name, "application/json"));
     let own = request.headers.iter();
@@ -124,6 +164,37 @@ fn post_unread<'a>(
         post.header(name, value)
     });
     post.send(body)
+}
+
+/// Trusts the system's own certificates, whatever the environment says.
+fn system_tls() -> Result<TlsConfig, String> {
+    let roots = system_roots()?;
+    Ok(TlsConfig::builder().root_certs(roots).build())
+}
+
+/// The platform's verifier would read `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+#[cfg(all(unix, not(target_vendor = "apple")))]
+fn system_roots() -> Result<RootCerts, String> {
+    use ureq::tls::{PemItem, parse_pem};
+    let files = SYSTEM_CERTIFICATES.iter().map(std::path::Path::new);
+    let mut texts =
+        files.filter_map(|file| anyhook_util::fs::read_bytes(file, MAX_CERTIFICATES_BYTES).ok());
+    let text = texts
+        .next()
+        .ok_or("no file with the system's certificates was found; install `ca-certificates`")?;
+    let certificates: Vec<_> = parse_pem(&text)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    Ok(RootCerts::new_with_certs(&certificates))
+}
+
+/// The system's verifier does not depend on the environment.
+#[cfg(not(all(unix, not(target_vendor = "apple"))))]
+fn system_roots() -> Result<RootCerts, String> {
+    Ok(RootCerts::PlatformVerifier)
 }
 
 /// https, or http to this machine or to a host that the user has allowed.

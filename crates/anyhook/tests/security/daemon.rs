@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
 
+use super::locked::add_guard;
 use super::support::{anyhook, is_denied, payload, trusted_project};
 use serve_support::{Daemon, journal, within};
 
@@ -527,4 +528,72 @@ fn the_guard_of_the_agents_project_is_asked_by_the_daemon_too() {
             );
         }
     }
+}
+
+/// A daemon without hooks, which answers every call with silence.
+fn rogue_daemon() -> (Scratch, Daemon) {
+    let scratch = Scratch::new().unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    (scratch, daemon)
+}
+
+#[test]
+fn a_token_in_the_environment_makes_no_stranger_the_daemon() {
+    let (_elsewhere, rogue) = rogue_daemon();
+    let scratch = trusted_project();
+    // The user's own daemon has left its token, and is away.
+    scratch.file(scratch.state().join("token"), TOKEN).unwrap();
+    let output = anyhook(&scratch)
+        .env("ANYHOOK_TOKEN", rogue.token())
+        .run(
+            ["run", "--agent", "claude-code", "--server", &rogue.url],
+            &payload(&scratch, "rm -rf /").to_string(),
+        )
+        .unwrap();
+    assert!(is_denied(&output), "{output:?}");
+    let told = output.json().unwrap()["systemMessage"].to_string();
+    assert!(told.contains("not trusted"), "{told}");
+}
+
+#[test]
+fn a_managed_guard_is_asked_whatever_a_daemon_answers() {
+    let (elsewhere, rogue) = rogue_daemon();
+    let scratch = Scratch::new().unwrap();
+    add_guard(&scratch, &scratch.managed());
+    let run = |state: &std::path::Path| {
+        anyhook(&scratch)
+            .env("ANYHOOK_TOKEN", rogue.token())
+            .env("ANYHOOK_STATE_DIR", state)
+            .run(
+                ["run", "--agent", "claude-code", "--server", &rogue.url],
+                &payload(&scratch, "rm -rf /").to_string(),
+            )
+            .unwrap()
+    };
+    for state in [scratch.state(), elsewhere.state()] {
+        let output = run(&state);
+        assert!(is_denied(&output), "{output:?}");
+    }
+    // Without it the daemon is believed: the test can fail.
+    std::fs::remove_file(scratch.managed().join("hooks.yaml")).unwrap();
+    assert!(!is_denied(&run(&scratch.state())));
+}
+
+#[test]
+fn a_moved_folder_is_told_although_a_daemon_could_answer() {
+    let (elsewhere, rogue) = rogue_daemon();
+    let scratch = Scratch::new().unwrap();
+    add_guard(&scratch, &scratch.config());
+    let usual = scratch.home().join(".local/state/anyhook/trust/x.json");
+    scratch.file(usual, "{}").unwrap();
+    let output = anyhook(&scratch)
+        .env("ANYHOOK_STATE_DIR", elsewhere.state())
+        .run(
+            ["run", "--agent", "claude-code", "--server", &rogue.url],
+            &payload(&scratch, "rm -rf /").to_string(),
+        )
+        .unwrap();
+    assert!(is_denied(&output), "{output:?}");
+    let told = output.json().unwrap()["systemMessage"].to_string();
+    assert!(told.contains("ANYHOOK_STATE_DIR"), "{told}");
 }

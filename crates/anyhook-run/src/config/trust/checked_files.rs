@@ -2,18 +2,20 @@
 //!
 //! A file could be exchanged between the comparison and the moment in which the
 //! hook's interpreter reads it. The kernel sets a file's change time, which no
-//! program can set, so a file that has the same one after the run was the file
-//! that was compared, in all the time between. That holds only if the time is
-//! older than the resolution of the clock, so a file that has just changed is
-//! compared a moment later.
+//! program can set, so a file that has the same one after the run was not replaced
+//! in all the time between. That holds only if the time is older than the
+//! resolution of the clock, so a file that has just changed is compared a moment
+//! later. What the change time does not show is the concern of [`super::file_watch`];
+//! where that is not known, the content is compared again.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhook_util::fs::open_regular;
-use anyhook_util::hash::sha256_of;
+use anyhook_util::hash::{sha256, sha256_of};
 
+use super::file_watch::{FolderWatch, ReadLease};
 use crate::config::cache::FileStamp;
 
 /// Longer than the steps of the clock that change times are taken from.
@@ -24,7 +26,34 @@ const MAX_COMPARISONS: usize = 4;
 
 /// Files that had the expected content, each with its state at that time.
 #[derive(Debug, Default)]
-pub(crate) struct CheckedFiles(Vec<(PathBuf, String, Option<FileStamp>)>);
+pub(crate) struct CheckedFiles {
+    files: Vec<CheckedFile>,
+    /// For the folders above them.
+    folders: Option<FolderWatch>,
+}
+
+#[derive(Debug)]
+struct CheckedFile {
+    path: PathBuf,
+    hash: String,
+    stamp: Option<FileStamp>,
+    lease: Option<ReadLease>,
+}
+
+impl CheckedFile {
+    /// Whether it is what was compared, and was so in all the time between.
+    fn is_same(&self) -> bool {
+        let has_same_stamp = match &self.stamp {
+            Some(stamp) => FileStamp::from_path(&self.path).as_ref() == Some(stamp),
+            None => true,
+        };
+        has_same_stamp
+            && match &self.lease {
+                Some(lease) => lease.is_held(),
+                None => hash_file(&self.path).is_ok_and(|now| now == self.hash),
+            }
+    }
+}
 
 impl CheckedFiles {
     /// Compares files with the hashes that they should have; also returns those
@@ -33,28 +62,42 @@ impl CheckedFiles {
         files: &[PathBuf],
         expected: impl Fn(&Path) -> Option<&'a String>,
     ) -> (Self, Vec<PathBuf>) {
-        let (mut checked, mut changed) = (Vec::new(), Vec::new());
+        let mut checked = Self::default();
+        if !files.is_empty() {
+            checked.folders = FolderWatch::new(files);
+        }
+        let mut changed = Vec::new();
         for path in files {
             let same = expected(path).and_then(|expected| {
-                let (hash, stamp) = hash_steady(path).ok()?;
-                (hash == *expected).then_some((path.clone(), hash, stamp))
+                let file = compare(path).ok()?;
+                (file.hash == *expected).then_some(file)
             });
             match same {
-                Some(same) => checked.push(same),
+                Some(same) => checked.files.push(same),
                 None => changed.push(path.clone()),
             }
         }
-        (Self(checked), changed)
+        (checked, changed)
     }
 
     /// The files that were changed or exchanged since, even if only for a time.
     pub(crate) fn changed_since(&self) -> Vec<&Path> {
-        let is_same = |(path, hash, stamp): &&(PathBuf, String, Option<FileStamp>)| match stamp {
-            Some(stamp) => FileStamp::from_path(path).as_ref() == Some(stamp),
-            None => hash_file(path).is_ok_and(|now| now == *hash),
-        };
-        let changed = self.0.iter().filter(|file| !is_same(file));
-        changed.map(|(path, ..)| path.as_path()).collect()
+        let was_moved = self
+            .folders
+            .as_ref()
+            .is_some_and(FolderWatch::has_seen_move);
+        let changed = self
+            .files
+            .iter()
+            .filter(|file| was_moved || !file.is_same());
+        changed.map(|file| file.path.as_path()).collect()
+    }
+
+    /// Whether a text is the content of a file that was compared, if the file was.
+    pub(crate) fn has_content(&self, path: &Path, text: &str) -> bool {
+        let mut files = self.files.iter();
+        let known = files.find(|file| file.path == path);
+        known.is_none_or(|file| file.hash == sha256(text.as_bytes()))
     }
 }
 
@@ -62,15 +105,26 @@ pub(super) fn hash_file(path: &Path) -> io::Result<String> {
     sha256_of(open_regular(path)?.0)
 }
 
-/// The hash of a file that did not change meanwhile.
-fn hash_steady(path: &Path) -> io::Result<(String, Option<FileStamp>)> {
+/// A file that nobody changed meanwhile.
+fn compare(path: &Path) -> io::Result<CheckedFile> {
     for _ in 0..MAX_COMPARISONS {
         let (file, metadata) = open_regular(path)?;
+        let Ok(lease) = ReadLease::take(&file) else {
+            std::thread::sleep(CLOCK_STEP);
+            continue;
+        };
         let stamp = FileStamp::from_metadata(&metadata);
         let hash = sha256_of(file)?;
         match stamp.as_ref().and_then(remaining_wait) {
             Some(wait) => std::thread::sleep(wait),
-            None => return Ok((hash, stamp)),
+            None => {
+                return Ok(CheckedFile {
+                    path: path.to_owned(),
+                    hash,
+                    stamp,
+                    lease,
+                });
+            }
         }
     }
     Err(io::Error::other("it is changing"))
@@ -83,4 +137,40 @@ fn remaining_wait(stamp: &FileStamp) -> Option<Duration> {
     // The clock of another machine may be ahead by any time.
     let wait = CLOCK_STEP.checked_sub(age.unwrap_or(CLOCK_STEP))?;
     (!wait.is_zero()).then_some(wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_compared_content_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.yaml");
+        std::fs::write(&path, "a").unwrap();
+        let hash = sha256(b"a");
+        let files = [path.clone()];
+        let (checked, changed) = CheckedFiles::check(&files, |_| Some(&hash));
+        assert!(changed.is_empty() && checked.changed_since().is_empty());
+        assert!(checked.has_content(&path, "a"));
+        assert!(!checked.has_content(&path, "b"));
+        assert!(checked.has_content(&folder.path().join("other"), "b"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_folder_that_was_moved_and_back_shows() {
+        let root = tempfile::tempdir().unwrap();
+        let (folder, aside) = (root.path().join("a"), root.path().join("b"));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("script");
+        std::fs::write(&path, "a").unwrap();
+        let hash = sha256(b"a");
+        let (checked, _) = CheckedFiles::check(std::slice::from_ref(&path), |_| Some(&hash));
+        std::fs::write(folder.join("log"), "").unwrap();
+        assert!(checked.changed_since().is_empty());
+        std::fs::rename(&folder, &aside).unwrap();
+        std::fs::rename(&aside, &folder).unwrap();
+        assert_eq!(checked.changed_since(), [&path]);
+    }
 }

@@ -48,14 +48,20 @@ pub(in crate::config) fn by_script_location(
     }
     let is_of_system = |file: &Path| SYSTEM_FOLDERS.iter().any(|system| file.starts_with(system));
     for file in files.iter().filter(|file| !is_of_system(file)) {
-        // Whoever can replace a link's target can replace the script.
-        let real = anyhook_util::paths::canonicalize(file).unwrap_or_else(|_| file.clone());
-        let location = Location::new(scope, folder)?;
-        for path in [Some(real.as_path()), real.parent()].into_iter().flatten() {
-            let owner = FileOwner::from_path(path);
-            let owner = owner.map_err(|error| location_error(path, &error))?;
-            location.check(path, owner)?;
-        }
+        by_file_location(scope, folder, file)?;
+    }
+    Ok(())
+}
+
+/// The same for one file and its folder; `folder` is the user's or the managed one.
+pub(crate) fn by_file_location(scope: Scope, folder: &Path, file: &Path) -> Result<(), Distrust> {
+    // Whoever can replace a link's target can replace the file.
+    let real = anyhook_util::paths::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let location = Location::new(scope, folder)?;
+    for path in [Some(real.as_path()), real.parent()].into_iter().flatten() {
+        let owner = FileOwner::from_path(path);
+        let owner = owner.map_err(|error| location_error(path, &error))?;
+        location.check(path, owner)?;
     }
     Ok(())
 }

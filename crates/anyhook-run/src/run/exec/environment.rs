@@ -61,7 +61,9 @@ impl BaseEnvironment {
         match self {
             Self::Inherited => {}
             Self::WithoutInjection => {
-                for (name, _) in env::all().filter(|(name, _)| is_injection(name)) {
+                for (name, _) in
+                    env::all().filter(|(name, _)| env::is_injection(&name.to_string_lossy()))
+                {
                     command.env_remove(name);
                 }
             }
@@ -71,15 +73,6 @@ impl BaseEnvironment {
             }
         }
     }
-}
-
-fn is_injection(name: &OsStr) -> bool {
-    let is_prefixed = |prefix: &&str| {
-        let name = name.as_encoded_bytes();
-        name.starts_with(prefix.as_bytes())
-    };
-    env::INJECTION_VARIABLES.iter().any(|known| name == *known)
-        || env::INJECTION_PREFIXES.iter().any(is_prefixed)
 }
 
 fn clean() -> Vec<(OsString, OsString)> {
@@ -165,15 +158,5 @@ mod tests {
                 .unwrap()
                 .starts_with("/usr/sbin:/usr/bin:/sbin:/bin")
         );
-    }
-
-    #[test]
-    fn injection_is_recognised() {
-        for name in ["BASH_ENV", "LD_PRELOAD", "BASH_FUNC_grep%%", "ENV"] {
-            assert!(is_injection(name.as_ref()), "{name}");
-        }
-        for name in ["PATH", "HOME", "BASH", "ENVIRONMENT", "VIRTUAL_ENV"] {
-            assert!(!is_injection(name.as_ref()), "{name}");
-        }
     }
 }
