@@ -57,7 +57,7 @@ fn closed_streams() {
     }
 }
 
-/// An agent that has gone away does not cost the record.
+/// An agent that has gone away does not cost the record, and the exit code denies.
 #[test]
 fn nobody_reads_the_answer() {
     let scratch = Scratch::new().unwrap();
@@ -79,7 +79,7 @@ fn nobody_reads_the_answer() {
         .unwrap();
     child.wait().unwrap();
     let code = std::fs::read_to_string(scratch.project().join("code")).unwrap();
-    assert_eq!(code.trim(), "0");
+    assert_eq!(code.trim(), "2");
     let [record] = journal(&scratch).try_into().unwrap();
     assert_eq!(record["decision"], "deny");
 }

@@ -142,8 +142,8 @@ fn assigned_name(line: &str) -> Option<String> {
 }
 
 fn matters(name: &str) -> bool {
-    let others = MOVING_VARIABLES.iter().chain(OTHER_VARIABLES);
-    is_ours(name) || others.into_iter().any(|other| *other == name) || env::is_injection(name)
+    let mut others = MOVING_VARIABLES.iter().chain(OTHER_VARIABLES);
+    is_ours(name) || others.any(|other| *other == name) || env::is_injection(name)
 }
 
 fn is_ours(name: &str) -> bool {

@@ -3,7 +3,7 @@
 //! A repository can set them: several agents read environment variables from a
 //! project's settings. So the user is told, once per session.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhook_util::env;
@@ -32,23 +32,22 @@ const MOVING: [env::Variable; 5] = [
 pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     let mut notices = Vec::new();
     if MOVING.iter().any(|variable| variable.os().is_some()) {
-        notices.extend(hidden_folders(dirs, env::HOME.os()));
+        notices.extend(hidden_folders(dirs, env::HOME.os().as_deref()));
     }
     if let Some(home) = real_home() {
-        let more = hidden_folders(dirs, Some(home.into()));
-        notices.extend(more);
+        notices.extend(hidden_folders(dirs, Some(home.as_os_str())));
     }
     notices
 }
 
 /// The notices, if `home` is the user's.
-fn hidden_folders(dirs: &Dirs, home: Option<OsString>) -> Vec<String> {
+fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
     let lookup = |name: &str| -> Option<OsString> {
-        match name {
-            _ if name == env::HOME.name => home.clone(),
-            _ if MOVING.iter().any(|variable| variable.name == name) => None,
-            _ => env::by_name_os(name),
+        if name == env::HOME.name {
+            return home.map(OsStr::to_owned);
         }
+        let is_moving = MOVING.iter().any(|variable| variable.name == name);
+        (!is_moving).then(|| env::by_name_os(name)).flatten()
     };
     let usual = Dirs::from_lookup(lookup);
     let pairs = [

@@ -193,6 +193,7 @@ fn system_roots() -> Result<RootCerts, String> {
 
 /// The system's verifier does not depend on the environment.
 #[cfg(not(all(unix, not(target_vendor = "apple"))))]
+#[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
 fn system_roots() -> Result<RootCerts, String> {
     Ok(RootCerts::PlatformVerifier)
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhook_testkit::{Invocation, ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::json;
 
 use crate::locked::{BIN, LockedMachine, RUN, add_guard, dangerous, run_at_once};
