@@ -17,7 +17,7 @@ use anyhook_codex::{
     ProxyOptions, Ruling, attach_blocking, response_losses,
 };
 use anyhook_model::{Answer, HookEvent, HookRun, RunOutcome, has_unreadable_tool};
-use anyhook_run::run::exec::Cancel;
+use anyhook_run::run::exec::{Cancel, CancelTrigger};
 use anyhook_run::{Engine, EventOptions, EventOutcome};
 use anyhook_util::env;
 use anyhook_util::sync::lock;
@@ -191,14 +191,14 @@ struct EngineDecider {
     engine: Engine,
     cancel: Cancel,
     /// Sets `cancel` when dropped; `None` after that.
-    cancel_guard: Mutex<Option<CancelGuard>>,
+    cancel_guard: Mutex<Option<CancelTrigger>>,
     terminal: Terminal,
     printed_warnings: Mutex<HashSet<String>>,
 }
 
 impl EngineDecider {
     fn new() -> anyhow::Result<Self> {
-        let (cancel, guard) = cancel_guard().context("could not create a pipe")?;
+        let (guard, cancel) = Cancel::with_trigger(None).context("could not create a pipe")?;
         Ok(Self {
             engine: Engine::from_env(),
             cancel,
@@ -273,34 +273,6 @@ fn drop_doubtful_allow(handled: &mut EventOutcome) {
         // The same decision in Codex's own format.
         handled.response.metadata.shift_remove("codex");
     }
-}
-
-/// Cancels when dropped.
-#[cfg(unix)]
-type CancelGuard = std::io::PipeWriter;
-
-#[cfg(unix)]
-fn cancel_guard() -> std::io::Result<(Cancel, CancelGuard)> {
-    // Closing the writer makes the reader ready.
-    let (reader, writer) = std::io::pipe()?;
-    Ok((Cancel::from_fd(reader.into()), writer))
-}
-
-#[cfg(windows)]
-struct CancelGuard(Cancel);
-
-#[cfg(windows)]
-impl Drop for CancelGuard {
-    fn drop(&mut self) {
-        self.0.set();
-    }
-}
-
-#[cfg(windows)]
-#[expect(clippy::unnecessary_wraps, reason = "as on Unix")]
-fn cancel_guard() -> std::io::Result<(Cancel, CancelGuard)> {
-    let cancel = Cancel::default();
-    Ok((cancel.clone(), CancelGuard(cancel)))
 }
 
 /// On a signal calls `stop`, and cancels the hooks after a grace period.
