@@ -223,7 +223,12 @@ impl CrossBuild {
 
     fn rustflags(&self) -> Vec<String> {
         match self.target.group {
-            "macos" => vec![format!("-Clink-arg=-F{}", macos_stubs().display())],
+            "macos" => vec![
+                format!("-Clink-arg=-F{}", macos_stubs().display()),
+                // Cargo strips what has no debug information, whatever the profile says,
+                // and dependencies that are libraries of C too.
+                "-Cstrip=none".to_owned(),
+            ],
             // zig has the start files of the C library, and Debian's compiler has not.
             "linux-musl" => vec!["-Clink-self-contained=no".to_owned()],
             _ => Vec::new(),
