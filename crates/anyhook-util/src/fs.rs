@@ -11,9 +11,16 @@ use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-/// Creates a folder and its missing parents with mode 0700.
+/// Creates a folder and its missing parents with mode 0700. A file in its place
+/// is `NotADirectory`: "already exists" would read as if the folder were there.
 pub fn create_private_dir(folder: &Path) -> io::Result<()> {
-    private_dir_builder().recursive(true).create(folder)
+    let created = private_dir_builder().recursive(true).create(folder);
+    created.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            io::Error::new(io::ErrorKind::NotADirectory, "a file is in its place")
+        }
+        _ => error,
+    })
 }
 
 /// Creates folders with mode 0700; by default it fails if the folder exists.
@@ -57,16 +64,18 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     options.read(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, never_block());
-    let file = options.open(path)?;
+    let is_folder = || io::Error::other("it is a folder, not a file");
+    // Windows does not open folders, and says "access denied".
+    let file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied if cfg!(windows) && path.is_dir() => is_folder(),
+        _ => error,
+    })?;
     let metadata = file.metadata()?;
-    if metadata.is_file() {
-        return Ok((file, metadata));
+    match (metadata.is_file(), metadata.is_dir()) {
+        (true, _) => Ok((file, metadata)),
+        (_, true) => Err(is_folder()),
+        _ => Err(io::Error::other("it is not a file")),
     }
-    Err(io::Error::other(if metadata.is_dir() {
-        "it is a folder, not a file"
-    } else {
-        "it is not a file"
-    }))
 }
 
 /// Opens a file; creates its folder, privately, only if opening fails for the

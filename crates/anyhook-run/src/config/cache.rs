@@ -153,7 +153,7 @@ impl FileStamp {
     }
 
     /// The stamp that a file would have that was last changed so much earlier.
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     pub(super) fn changed_before(mut self, time: Duration) -> Self {
         self.ctime.0 -= i64::try_from(time.as_secs()).unwrap();
         self

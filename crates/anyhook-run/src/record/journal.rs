@@ -6,8 +6,13 @@
 //! it: at worst its line ends in the file that has just been renamed, whole.
 //! Nothing here waits, and nothing here may fail an agent: a full disk costs
 //! the line and nothing else.
+//!
+//! Windows appends in one piece on its own disks, but not on network drives, and
+//! Wine never does: writers at the same moment overwrite each other's lines. So
+//! there the threads of a process take turns, and a process waits for the lock,
+//! for a bounded time.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -34,6 +39,10 @@ const MAX_ROTATED_FILES: usize = 64;
 
 /// How often a process that keeps the file open checks that it is still current.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How often and how long a writer on Windows waits for the lock.
+const LOCK_ATTEMPTS: u32 = if cfg!(windows) { 20 } else { 1 };
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(1);
 
 /// Most lines fit in this.
 const TYPICAL_LINE_BYTES: usize = 1024;
@@ -93,8 +102,8 @@ impl Journal {
         {
             open_file.room -= size;
             let file = open_file.file.clone();
-            // The system keeps lines apart, so other threads need not wait.
-            drop(slot);
+            // Unix keeps lines apart, so other threads need not wait.
+            let _turn = cfg!(windows).then_some(slot);
             return write(&file, line.get(1..).unwrap_or(line));
         }
         self.append_to(&path, line)?;
@@ -123,7 +132,7 @@ impl Journal {
     fn append_to(&self, path: &Path, line: &[u8]) -> io::Result<()> {
         for _ in 0..4 {
             let file = open(path)?;
-            let locked = try_lock(&file).is_ok();
+            let locked = lock_for_writing(&file);
             let data = file.metadata()?;
             if locked && !is_current(&file, path) {
                 // Renamed between opening and locking.
@@ -192,6 +201,17 @@ impl OpenFile {
         let is_fresh = |checked: Instant| checked.elapsed() < FILE_CHECK_INTERVAL;
         line <= self.room && self.checked.is_some_and(is_fresh)
     }
+}
+
+/// Whether this writer has the lock now.
+fn lock_for_writing(file: &File) -> bool {
+    for _ in 1..LOCK_ATTEMPTS {
+        match try_lock(file) {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_DELAY),
+            result => return result.is_ok(),
+        }
+    }
+    try_lock(file).is_ok()
 }
 
 /// Writes a line in one piece, or fails.

@@ -6,6 +6,7 @@
 //! knows is in `anyhook-guard`; this module reads its files and tells it where it
 //! is.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -95,6 +96,7 @@ impl GuardCommand {
     }
 
     fn from_shell_line(command: &str) -> Option<Self> {
+        let command = &*with_slashes_in_program(command);
         let line = shell::split(command, Syntax::SCRIPT);
         let is_literal = |word: &Word| command.get(word.start..word.end).is_some_and(is_literal);
         if line.has_operators || line.is_cut || command.contains('\n') {
@@ -176,6 +178,16 @@ fn is_literal(raw: &str) -> bool {
     rest.is_empty()
         || quoted('\'').is_some()
         || quoted('"').is_some_and(|inner| !inner.contains(['$', '`', '\\', '!']))
+}
+
+/// On Windows a backslash in the path of the program divides folders.
+fn with_slashes_in_program(command: &str) -> Cow<'_, str> {
+    match command.split_once(' ') {
+        Some((program, rest)) if cfg!(windows) && program.contains('\\') => {
+            Cow::Owned(format!("{} {rest}", program.replace('\\', "/")))
+        }
+        _ => Cow::Borrowed(command),
+    }
 }
 
 /// Whether a program's name is `anyhook`, or the path of the program that runs.

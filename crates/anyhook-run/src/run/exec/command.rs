@@ -107,7 +107,7 @@ impl CommandLine {
 }
 
 /// A path with `/` between its parts, also where the system has `\`.
-fn with_slashes(text: &str) -> Cow<'_, str> {
+pub(super) fn with_slashes(text: &str) -> Cow<'_, str> {
     if cfg!(windows) && text.contains('\\') {
         Cow::Owned(text.replace('\\', "/"))
     } else {
@@ -321,6 +321,7 @@ mod tests {
         (dir, root, folder)
     }
 
+    #[cfg(unix)]
     #[test]
     fn plain_programs_go_without_a_shell() {
         let here = Path::new("/nowhere");
@@ -352,6 +353,7 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_project_looks_in_its_root_then_beside_its_manifest() {
         let (_dir, root, folder) = scratch();
@@ -405,6 +407,7 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_users_script_is_never_taken_from_the_project() {
         let (_dir, root, folder) = scratch();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_util::shell::{self, Syntax, Word};
 
-use super::command::{CommandContext, normalize_path};
+use super::command::{CommandContext, normalize_path, with_slashes};
 use super::loaders::{
     FOLDER_OPTIONS, LOADING_WORDS, MODULE_FOLDER_OPTIONS, MODULE_RULES, ModuleRule, RUNNERS,
     is_search_variable,
@@ -74,13 +74,18 @@ impl CommandContext<'_> {
     /// Every file that a command names, except those that it only writes: a
     /// hook's own log is not its code. `variables` are those that it will have.
     pub fn files_of(&self, command: &str, variables: &[(String, String)]) -> CommandFiles {
+        // A backslash in a value would be read as an escape where the value is used.
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| (name.clone(), with_slashes(value).into_owned()))
+            .collect();
         let mut scanner = CommandScanner {
             context: *self,
             folders: vec![self.cwd.to_owned()],
-            variables: variables.to_vec(),
+            variables: variables.clone(),
             found: CommandFiles::default(),
         };
-        for (name, value) in variables {
+        for (name, value) in &variables {
             scanner.search_variable(name, value);
         }
         scanner.line(command, MAX_NESTING_DEPTH, true);
@@ -122,7 +127,7 @@ impl CommandScanner<'_> {
         for toplevel in REPOSITORY_ROOT_COMMANDS {
             if command.contains(toplevel) {
                 let top = self.repository().to_string_lossy().into_owned();
-                command = command.replace(toplevel, &top);
+                command = command.replace(toplevel, &with_slashes(&top));
             }
         }
         let mut roles = WordRoles::default();

@@ -192,7 +192,12 @@ pub(super) fn startable_line(
     let mut startable = String::with_capacity(line.len());
     let mut done = 0;
     for word in shell::split(line, syntax).words {
-        let interpreter = Interpreter::of_file(Path::new(&word.text));
+        let path = Path::new(&word.text);
+        let interpreter = Interpreter::of_file(path).or_else(|| {
+            // A relative name would be looked up in another folder.
+            let line = installed.first_line(path).filter(|_| is_absolute(path))?;
+            Interpreter::of_first_line(&line)
+        });
         if let Some(interpreter) = interpreter.filter(|_| word.is_program) {
             startable.push_str(line.get(done..word.start).unwrap_or_default());
             let words = interpreter.words(&word.text, installed)?;
@@ -205,6 +210,11 @@ pub(super) fn startable_line(
     }
     startable.push_str(line.get(done..).unwrap_or_default());
     Ok(startable)
+}
+
+/// With a drive or a share, on any system that runs the tests.
+fn is_absolute(path: &Path) -> bool {
+    path.is_absolute() || path.to_string_lossy().contains(":/")
 }
 
 /// Words that begin a command of a POSIX shell and mean nothing to `cmd.exe`.
