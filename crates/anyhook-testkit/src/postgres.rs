@@ -51,7 +51,8 @@ pub fn server_log() -> String {
 }
 
 fn start_server() -> Option<Server> {
-    let bin = find_programs()?;
+    // Wine sees the programs of Linux, and cannot start them.
+    let bin = find_programs().filter(|_| cfg!(unix))?;
     let dir = std::env::temp_dir().join(format!("anyhook-pg-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let mut child = Command::new("sh")

@@ -1,8 +1,8 @@
 //! Handlers with `args`: the program starts without a shell, and an interpreter
 //! never runs the event that it reads.
 
+#![cfg(unix)] // its programs are shell scripts
 #![cfg(test)]
-#![cfg(all(test, unix))]
 
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};

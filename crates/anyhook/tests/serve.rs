@@ -11,9 +11,25 @@ use std::path::{Path, PathBuf};
 
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::{Value, json};
-use serve_support::{Daemon, anyhook, files, journal, percent_encoded, send, with_hook, within};
+use serve_support::{
+    Daemon, SILENT_HOOK, anyhook, files, journal, percent_encoded, send, with_hook, within,
+};
+
+/// Decides by the tool, in two of the ways there are.
+#[cfg(windows)]
+const HOOK: &str = "@echo off\r\n\
+    set find=\"%SystemRoot%\\System32\\find.exe\"\r\n\
+    set event=\"%~dp0%RANDOM%%RANDOM%.json\"\r\n\
+    more >%event%\r\n\
+    %find% \"web_fetch\" <%event% >nul\r\n\
+    if not errorlevel 1 echo {\"decision\":\"ask\",\"reason\":\"sure?\"}\r\n\
+    %find% \"shell\" <%event% >nul\r\n\
+    if not errorlevel 1 echo {\"decision\":\"deny\",\"reason\":\"no shell\"}\r\n\
+    del %event%\r\n\
+    exit /b 0\r\n";
 
 /// Decides by what it reads, in every way there is.
+#[cfg(not(windows))]
 const HOOK: &str = r#"#!/bin/sh
 event=$(cat)
 case "$event" in
@@ -201,7 +217,7 @@ fn the_callers_project_counts() {
     scratch
         .file(
             ".anyhook/hooks.yaml",
-            "spec: hooks/1.0\nhooks:\n  - name: guard\n    event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: \"echo here >&2; exit 2\" }\n",
+            "spec: hooks/1.0\nhooks:\n  - name: guard\n    event: before_tool_execute\n    blocking: true\n    handler: { type: command, command: \"echo here >&2 && exit 2\" }\n",
         )
         .unwrap();
     let answered = run(&scratch, &["--server", &daemon.url]);
@@ -385,7 +401,7 @@ fn the_token_is_found() {
 
 #[test]
 fn events_are_kept_without_secrets() {
-    let scratch = with_hook("#!/bin/sh\ncat >/dev/null\n");
+    let scratch = with_hook(SILENT_HOOK);
     let daemon = Daemon::start(&scratch, &[]);
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let call = CALL.replace("ls", &format!("curl -H 'authorization: Bearer {secret}'"));
@@ -443,7 +459,7 @@ fn shipped_from_one_machine_to_another() {
 /// What was answered is kept once, whenever the daemon is killed.
 #[test]
 fn killed_while_agents_call() {
-    let scratch = with_hook("#!/bin/sh\ncat >/dev/null\n");
+    let scratch = with_hook(SILENT_HOOK);
     let mut answered: Vec<String> = Vec::new();
     for round in 0..10 {
         let daemon = Daemon::start(&scratch, &[]);
@@ -532,7 +548,7 @@ fn a_new_guard_holds_from_the_next_call_on() {
     .to_string();
     let manifest = |command: &str| {
         format!(
-            "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    matcher: {command}\n    blocking: true\n    handler: {{type: command, command: 'echo no-way >&2; exit 2'}}\n"
+            "spec: hooks/1.0\nhooks:\n  - event: before_tool_execute\n    matcher: {command}\n    blocking: true\n    handler: {{type: command, command: 'echo no-way >&2 && exit 2'}}\n"
         )
     };
     let path = scratch.config().join("hooks.yaml");

@@ -1,6 +1,7 @@
 //! The wrapped HTTP form through the daemon of the real binary: it means what the agent's own
 //! answer means, and is recorded as it was sent.
 
+#![cfg(unix)] // its hook is a shell script; `windows` tests the daemon there
 #![cfg(test)]
 
 mod serve_support;

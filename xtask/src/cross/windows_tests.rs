@@ -31,12 +31,15 @@ pub(super) struct WindowsTests {
 /// The begin of a line in the list of skips that names a test program.
 const PROGRAM_LINE: &str = "program ";
 
+/// The begin of a line that counts only for a quick run.
+const SLOW_LINE: &str = "slow ";
+
 impl WindowsTests {
     /// Finds the tests of all crates below a folder. `skips` is the list of what
-    /// cannot run.
-    pub(super) fn find(crates: &Path, skips: &str) -> Result<Self, String> {
+    /// cannot run, and of what a quick run leaves out.
+    pub(super) fn find(crates: &Path, skips: &str, is_quick: bool) -> Result<Self, String> {
         let mut found = Self::default();
-        let skips = parse_skips(skips)?;
+        let skips = parse_skips(skips, is_quick)?;
         for folder in sorted_entries(crates)? {
             let package = file_name(&folder);
             if !folder.join("Cargo.toml").is_file() {
@@ -90,7 +93,20 @@ impl WindowsTests {
             self.skip(shown.to_owned(), reason, count);
             return Ok(());
         }
-        let count = texts.iter().map(|text| count_unix_tests(text)).sum();
+        let mut count = 0;
+        for (text, file) in texts.iter().zip(files) {
+            match unix_reason(text) {
+                Some(reason) => {
+                    let shown = format!("{shown}, {}", file_name(file));
+                    self.skip(shown, reason, count_tests(text));
+                }
+                // A module with `#[cfg(unix)]` is the last thing in its file.
+                None => {
+                    let (text, module) = text.split_once(UNIX_MODULE).unwrap_or((text, ""));
+                    count += count_unix_tests(text) + count_tests(module);
+                }
+            }
+        }
         if count > 0 {
             self.skip(format!("{shown} (some)"), SINGLE_REASON, count);
         }
@@ -103,7 +119,7 @@ impl WindowsTests {
         let mut count = 0;
         for file in rust_files(source)? {
             let text = fs::read_to_string(&file).map_err(|error| error.to_string())?;
-            count += match text.split_once("#[cfg(all(test, unix))]") {
+            count += match text.split_once("#[cfg(all(test, unix))]\nmod ") {
                 Some((before, after)) => count_unix_tests(before) + count_tests(after),
                 None => count_unix_tests(&text),
             };
@@ -115,13 +131,19 @@ impl WindowsTests {
     }
 }
 
+const UNIX_MODULE: &str = "#[cfg(unix)]\nmod ";
+
 const SINGLE_REASON: &str = "modes, owners, links, sockets or signals of Unix";
 
 /// The lines `name: reason`; comments begin with `#`.
-fn parse_skips(text: &str) -> Result<Vec<SkippedTests>, String> {
+fn parse_skips(text: &str, is_quick: bool) -> Result<Vec<SkippedTests>, String> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
+        .filter_map(|line| match line.strip_prefix(SLOW_LINE) {
+            Some(line) => is_quick.then_some(line),
+            None => Some(line),
+        })
         .map(|line| match line.split_once(": ") {
             Some((name, reason)) if !reason.trim().is_empty() => Ok(SkippedTests {
                 name: name.to_owned(),
@@ -216,7 +238,12 @@ mod tests {
         for (path, text) in [
             ("a/Cargo.toml", ""),
             ("a/src/lib.rs", "#[cfg(unix)]\n#[test]\nfn x() {}\n"),
-            ("a/tests/both.rs", "#[test]\nfn x() {}\n"),
+            (
+                "a/tests/both.rs",
+                "#[test]\nfn x() {}\n#[cfg(unix)]\nmod y {\n    #[test]\n",
+            ),
+            ("a/tests/one/main.rs", "mod sh;\n"),
+            ("a/tests/one/sh.rs", "#![cfg(unix)] // has sh\n#[test]\n"),
             ("a/tests/own.rs", ""),
             (
                 "a/tests/sh/main.rs",
@@ -229,9 +256,11 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let skips = "# why\nprogram a/own: has its own main\nslow_one: takes an hour\n";
-        let found = WindowsTests::find(folder.path(), skips).unwrap();
-        assert_eq!(Vec::from_iter(&found.programs), ["both"]);
+        let skips = "# why\nprogram a/own: has its own main\nslow slow_one: takes an hour\n";
+        let all = WindowsTests::find(folder.path(), skips, false).unwrap();
+        assert_eq!(all.skipped_names, [""; 0]);
+        let found = WindowsTests::find(folder.path(), skips, true).unwrap();
+        assert_eq!(Vec::from_iter(&found.programs), ["both", "one"]);
         assert_eq!(found.skipped_names, ["slow_one"]);
         let skipped: Vec<(&str, &str, usize)> = found
             .skipped
@@ -239,6 +268,8 @@ mod tests {
             .map(|skip| (&*skip.name, &*skip.reason, skip.count))
             .collect();
         let expected = [
+            ("a/both (some)", SINGLE_REASON, 1),
+            ("a/one, sh.rs", "has sh", 1),
             ("a/own", "has its own main", 1),
             ("a/sh", "needs sh", 2),
             ("a, beside the code", SINGLE_REASON, 1),
@@ -251,7 +282,7 @@ mod tests {
     fn every_skipped_test_of_the_workspace_has_a_reason() {
         let root = crate::root();
         let skips = fs::read_to_string(root.join("xtask/cross/windows-skips.txt")).unwrap();
-        let found = WindowsTests::find(&root.join("crates"), &skips).unwrap();
+        let found = WindowsTests::find(&root.join("crates"), &skips, true).unwrap();
         assert!(found.skipped.iter().all(|skip| skip.reason.len() > 10));
         for program in skips
             .lines()

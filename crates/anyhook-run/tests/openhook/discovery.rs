@@ -6,13 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhook_model::{HookEvent, RunOutcome};
-use anyhook_run::config::discover::Dirs;
-use anyhook_run::config::policy::Rulebook;
-use anyhook_run::openhook::consumers::Consumers;
 use anyhook_run::openhook::discovery::{DEFAULT_CONSUMER_TIMEOUT, deliveries, find};
 use anyhook_run::openhook::{EnvelopeParts, make_envelope};
-use anyhook_run::{Engine, EventOptions};
 use openhook::{Discovery, Envelope};
 
 fn write(path: &Path, text: &str) {
@@ -125,6 +120,12 @@ fn envelopes_in_order_and_hooks_in_order() {
 #[cfg(unix)]
 #[test]
 fn a_consumer_that_fails_keeps_no_other_from_receiving() {
+    use anyhook_model::{HookEvent, RunOutcome};
+    use anyhook_run::config::discover::Dirs;
+    use anyhook_run::config::policy::Rulebook;
+    use anyhook_run::openhook::consumers::Consumers;
+    use anyhook_run::{Engine, EventOptions};
+
     let scratch = tempfile::tempdir().unwrap();
     let project = scratch.path().join("project");
     write(

@@ -9,7 +9,6 @@ mod failures;
 mod lines;
 mod otlp;
 mod parquet;
-#[cfg(unix)]
 mod real_receivers;
 mod receiver;
 mod sessions;

@@ -3,6 +3,7 @@
 //!
 //! The receivers are Python packages in `target/receivers`; `.ci/run` installs them. Without
 //! them these tests are skipped by name; `ANYHOOK_TEST_RECEIVERS=require` makes that a failure.
+#![cfg(unix)] // the receivers are Python programs of this system
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -11,9 +11,10 @@ pub(crate) const BIN: &str = env!("CARGO_BIN_EXE_anyhook");
 /// Denies every shell command.
 const MANIFEST: &str = r#"{"spec": "hooks/1.0", "hooks": [
     {"name": "no-shell", "event": "before_tool_execute", "matcher": "shell", "blocking": true,
-     "handler": {"type": "command", "command": "echo 'no shell here' >&2; exit 2"}},
+     "handler": {"type": "command", "command": "echo 'no shell here' >&2; exit 2",
+                 "platform": {"windows": "echo no shell here>&2&& exit 2"}}},
     {"name": "observer", "event": "after_tool_execute",
-     "handler": {"type": "command", "command": "true"}}
+     "handler": {"type": "command", "command": "true", "platform": {"windows": "cd .>nul"}}}
 ]}"#;
 
 /// The agents of [`record_sessions`], with the captures of one session in order.

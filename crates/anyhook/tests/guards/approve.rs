@@ -1,4 +1,5 @@
 //! `approvals.hold` and `anyhook approve`: a call whose agent cannot ask waits for the user.
+#![cfg(unix)] // its hook is a shell script
 
 use std::io::Write as _;
 use std::process::Command;
@@ -205,7 +206,6 @@ fn a_managed_hook_is_held_only_by_its_policy() {
 }
 
 /// A dispatcher that is told to stop while it waits ends at once.
-#[cfg(unix)]
 #[test]
 fn a_held_call_that_is_cancelled_ends() {
     let scratch = held();

@@ -1,14 +1,15 @@
 //! Guards in the dispatcher and in the daemon: no process, and failures like those
 //! of any other hook.
 
+#[cfg(unix)]
 use std::time::{Duration, Instant};
 
 use anyhook_model::RunOutcome;
 use anyhook_testkit::Scratch;
 
-use crate::support::{
-    DENIED, anyhook, call, decision, decision_of, journal, payload, project, run,
-};
+#[cfg(unix)]
+use crate::support::call;
+use crate::support::{DENIED, anyhook, decision, decision_of, journal, payload, project, run};
 
 const GIT: &str = "name: git\nhandler: {type: command, command: anyhook guard git}";
 

@@ -25,9 +25,8 @@ pub(crate) fn anyhook(scratch: &Scratch, args: &[&str], stdin: &str) -> ProcessO
 /// One blocking hook at every event, for the user: it holds in any folder.
 pub(crate) fn with_hook(script: &str) -> Scratch {
     let scratch = Scratch::new().unwrap();
-    let path = scratch
-        .exec(scratch.config().join("hook.sh"), script)
-        .unwrap();
+    let name = if cfg!(windows) { "hook.cmd" } else { "hook.sh" };
+    let path = scratch.exec(scratch.config().join(name), script).unwrap();
     let listed = anyhook(&scratch, &["events", "--json"], "").json().unwrap();
     let hooks: Vec<Value> = listed
         .as_array()
@@ -48,6 +47,13 @@ pub(crate) fn with_hook(script: &str) -> Scratch {
     scratch
 }
 
+/// Reads the event and has nothing to say.
+pub(crate) const SILENT_HOOK: &str = if cfg!(windows) {
+    "@\"%SystemRoot%\\System32\\find.exe\" \"x\" >nul\r\n@exit /b 0\r\n"
+} else {
+    "#!/bin/sh\ncat >/dev/null\n"
+};
+
 /// Writes the answer that stands in `answer.json`.
 pub(crate) const ANSWERING_HOOK: &str =
     "#!/bin/sh\ncat >\"$(dirname \"$0\")/seen.json\"\ncat \"$(dirname \"$0\")/answer.json\"\n";
@@ -56,13 +62,15 @@ pub(crate) const ANSWERING_HOOK: &str =
 pub(crate) fn command(scratch: &Scratch, args: &[&str]) -> Command {
     let mut command = Command::new(BIN);
     command.args(args).env_clear();
-    command.env("PATH", std::env::var_os("PATH").unwrap());
-    if let Some(profile) = std::env::var_os("LLVM_PROFILE_FILE") {
-        command.env("LLVM_PROFILE_FILE", profile);
+    for name in ["PATH", "SystemRoot", "LLVM_PROFILE_FILE"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
     }
     command
         .current_dir(scratch.home())
         .env("HOME", scratch.home())
+        .env("USERPROFILE", scratch.home())
         .env("TZ", "UTC")
         .env("NO_COLOR", "1")
         .env("ANYHOOK_TRUST", "all")

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
@@ -80,7 +79,7 @@ pub(crate) fn assert_nothing_left(scratch: &Scratch) {
         if !is_there() {
             return;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::sleep(std::time::Duration::from_millis(10));
     }
     panic!("a process of a hook is left");
 }
