@@ -205,13 +205,16 @@ impl OpenFile {
 
 /// Whether this writer has the lock now.
 fn lock_for_writing(file: &File) -> bool {
-    for _ in 1..LOCK_ATTEMPTS {
+    let mut attempts_left = LOCK_ATTEMPTS;
+    loop {
+        attempts_left -= 1;
         match try_lock(file) {
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_RETRY_DELAY),
+            Err(TryLockError::WouldBlock) if attempts_left > 0 => {
+                std::thread::sleep(LOCK_RETRY_DELAY);
+            }
             result => return result.is_ok(),
         }
     }
-    try_lock(file).is_ok()
 }
 
 /// Writes a line in one piece, or fails.
