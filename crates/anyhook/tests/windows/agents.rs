@@ -1,5 +1,7 @@
 //! Every agent, every name of a folder, and the first steps of a newcomer.
 
+use std::path::Path;
+
 use anyhook_agents::matrix::clients;
 use anyhook_model::Decision;
 use anyhook_testkit::Scratch;
@@ -90,4 +92,27 @@ fn a_first_manifest_works_without_sh() {
     let project = text(&scratch.project());
     let denied = decision(&scratch, adapter, "rm -rf ~", &project);
     assert_eq!(denied, Some(Decision::Deny));
+}
+
+#[test]
+fn the_examples_work_without_sh() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for example in ["guard", "guards"] {
+        let scratch = Scratch::new().unwrap();
+        scratch.file(".git/HEAD", "").unwrap();
+        for entry in std::fs::read_dir(examples.join(example)).unwrap() {
+            let path = entry.unwrap().path();
+            let content = std::fs::read_to_string(&path).unwrap();
+            let target = Path::new(".anyhook").join(path.file_name().unwrap());
+            scratch.file(target, &content).unwrap();
+        }
+        let trusted = run(&scratch, &["trust", "--yes"], "");
+        assert_eq!(trusted.exit, Some(0), "{example}: {trusted:?}");
+        let project = text(&scratch.project());
+        for adapter in clients() {
+            let denied = decision(&scratch, adapter, "rm -rf /", &project);
+            let slug = &adapter.spec.id;
+            assert_eq!(denied, Some(Decision::Deny), "{example}, {slug}");
+        }
+    }
 }

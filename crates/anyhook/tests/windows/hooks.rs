@@ -7,7 +7,7 @@ use anyhook_model::Record;
 use anyhook_testkit::{ProcessOutput, Scratch, whole_lines};
 use serde_json::{Value, json};
 
-use crate::support::{run, shell_call, text};
+use crate::support::{anyhook, run, shell_call, text};
 
 /// A project with a trusted hook, whose handler has these fields.
 struct HookProject {
@@ -47,6 +47,16 @@ impl HookProject {
         run(&self.scratch, &["run", "--agent", "canonical"], &payload)
     }
 
+    /// As [`Self::call`], with these programs on PATH.
+    fn call_with_programs(&self, programs: &Path) -> ProcessOutput {
+        let event = shell_call("dir", &text(&self.scratch.project()));
+        let payload = serde_json::to_string(&event).unwrap();
+        let root = std::env::var("SystemRoot").unwrap();
+        let path = format!("{};{root}\\system32", text(programs));
+        let call = anyhook(&self.scratch).env("PATH", path);
+        call.run(["run", "--agent", "canonical"], &payload).unwrap()
+    }
+
     fn answer(&self, command: &str) -> Value {
         let output = self.call(command);
         let answer = output.json();
@@ -62,7 +72,7 @@ impl HookProject {
 fn exit_code_2_blocks_and_others_do_not() {
     for (code, is_denied) in [(0, false), (1, false), (2, true), (3, false), (255, false)] {
         let hook = format!("@echo why 1>&2\r\n@exit /b {code}\r\n");
-        let project = HookProject::new(json!({"command": "hook.cmd"}), &[("hook.cmd", &hook)]);
+        let project = HookProject::new(json!({"command": "./hook.cmd"}), &[("hook.cmd", &hook)]);
         let output = project.call("dir");
         let is_deny = output.stdout.contains("\"deny\"");
         assert_eq!(is_deny, is_denied, "{code}: {output:?}");
@@ -71,9 +81,12 @@ fn exit_code_2_blocks_and_others_do_not() {
 
 #[test]
 fn an_answer_in_json_counts() {
-    let hook = "@echo {\"decision\":\"deny\",\"reason\":\"no \u{fc}\u{4f60}\"}\r\n";
-    let hook = format!("@chcp 65001 >nul\r\n{hook}");
-    let project = HookProject::new(json!({"command": ".\\hook.cmd"}), &[("hook.cmd", &hook)]);
+    let answer = "{\"decision\":\"deny\",\"reason\":\"no \u{fc}\u{4f60}\"}\r\n";
+    let files = [
+        ("hook.cmd", "@type \"%~dp0answer.json\"\r\n"),
+        ("answer.json", answer),
+    ];
+    let project = HookProject::new(json!({"command": ".\\hook.cmd"}), &files);
     let answer = project.answer("dir");
     assert_eq!(answer["decision"], "deny");
     assert_eq!(answer["reason"], "no \u{fc}\u{4f60}");
@@ -83,7 +96,7 @@ fn an_answer_in_json_counts() {
 fn the_event_arrives_on_standard_input() {
     let find = r#"@"%SystemRoot%\System32\find.exe" "needle" >nul && exit /b 2"#;
     let hook = format!("{find}\r\n@exit /b 0\r\n");
-    let project = HookProject::new(json!({"command": "hook.cmd"}), &[("hook.cmd", &hook)]);
+    let project = HookProject::new(json!({"command": "./hook.cmd"}), &[("hook.cmd", &hook)]);
     assert_eq!(project.answer("needle")["decision"], "deny");
     assert!(!project.call("hay").stdout.contains("deny"));
 }
@@ -100,7 +113,7 @@ fn a_line_for_cmd_runs_in_cmd() {
 fn the_command_for_windows_is_taken() {
     let handler = json!({
         "command": "./guard.sh",
-        "platform": {"windows": "guard.cmd", "linux": "./linux.sh", "osx": "./osx.sh"},
+        "platform": {"windows": "./guard.cmd", "linux": "./linux.sh", "osx": "./osx.sh"},
     });
     let files = [("guard.cmd", "@echo here 1>&2\r\n@exit /b 2\r\n")];
     let project = HookProject::new(handler, &files);
@@ -195,8 +208,54 @@ fn a_guard_that_cannot_start_blocks_if_it_must() {
 #[test]
 fn output_without_end_is_cut_and_does_not_hang() {
     let hook = "@echo off\r\nfor /l %%i in (1,1,20000) do @echo 0123456789012345678901234567890123456789\r\n";
-    let project = HookProject::new(json!({"command": "hook.cmd"}), &[("hook.cmd", hook)]);
+    let project = HookProject::new(json!({"command": "./hook.cmd"}), &[("hook.cmd", hook)]);
     let output = project.call("dir");
     assert_eq!(output.exit, Some(0), "{:?}", output.stderr);
     assert_eq!(project.journal().len(), 1);
+}
+
+/// The interpreters are batch files: what counts is that they get the script.
+#[test]
+fn scripts_are_started_by_the_interpreters_on_path() {
+    for (interpreter, script, first_line, product) in [
+        ("py", "guard.py", "", "Python"),
+        ("python", "guard.py", "", "Python"),
+        ("node", "guard.js", "", "Node.js"),
+        ("node", "guard.mjs", "", "Node.js"),
+        ("powershell", "guard.ps1", "", "PowerShell"),
+        ("pwsh", "guard.ps1", "", "PowerShell"),
+        ("bash", "guard.sh", "", "Git Bash"),
+        ("bash", "guard", "#!/bin/sh\n", "Git Bash"),
+        ("node", "guard", "#!/usr/bin/env node\r\n", "Node.js"),
+    ] {
+        let path = format!("my hooks/{script}");
+        let handler = json!({ "command": format!("\"./{path}\" one") });
+        let project = HookProject::with_failure(handler, "block", &[(&path, first_line)]);
+        let programs = project.scratch.root().join("my programs");
+        let program = programs.join(format!("{interpreter}.cmd"));
+        let started = "@echo started %* 1>&2\r\n@exit /b 2\r\n";
+        project.scratch.file(&program, started).unwrap();
+        let output = project.call_with_programs(&programs);
+        let answer = output.json().unwrap();
+        let reason = answer["reason"].as_str().unwrap();
+        assert_eq!(answer["decision"], "deny", "{script}: {output:?}");
+        let is_started = reason.contains("started") && reason.contains(script);
+        assert!(is_started && reason.contains("one"), "{script}: {reason}");
+        // Without it the guard cannot run, says what is missing, and blocks.
+        let answer = project.answer("dir");
+        assert_eq!(answer["decision"], "deny", "{script}");
+        let record = serde_json::to_string(project.journal().last().unwrap()).unwrap();
+        assert!(record.contains(product), "{script}: {record}");
+    }
+}
+
+#[test]
+fn a_long_path_is_no_way_around_a_guard() {
+    let folder = "a folder with a long name/".repeat(12);
+    let path = format!("{folder}guard.cmd");
+    let files = [(path.as_str(), "@echo no 1>&2\r\n@exit /b 2\r\n")];
+    let handler = json!({ "command": format!("\"{path}\"") });
+    let project = HookProject::with_failure(handler, "block", &files);
+    let output = project.call("dir");
+    assert!(output.stdout.contains("\"deny\""), "{output:?}");
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhook_agents::matrix::clients;
+use anyhook_agents::spec::Scope;
+use anyhook_testkit::Scratch;
 
 use crate::support::{MANIFEST, run, text, trusted_project};
 
@@ -25,20 +27,22 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn install_answers_and_uninstall_leaves_every_byte() {
+fn comments_and_line_endings_survive() {
     let scratch = trusted_project(MANIFEST);
     let settings = "{\r\n  // mine\r\n  \"model\": \"x\"\r\n}\r\n";
     let settings_file = scratch.home().join(".claude/settings.json");
     scratch.file(&settings_file, settings).unwrap();
     let before = (files(&scratch.project()), files(&scratch.home()));
-    let agents = clients().filter(|adapter| {
-        let mut files = adapter.spec.files.iter();
-        files.any(|file| file.path.starts_with("~/"))
-    });
-    let agents: Vec<&str> = agents
-        .flat_map(|adapter| ["--agent", adapter.spec.id.as_ref()])
-        .collect();
-    let with = |command: &'static str| [&[command, "--yes", "--scope", "user"], &*agents].concat();
+    let with = |command| {
+        [
+            command,
+            "--yes",
+            "--scope",
+            "user",
+            "--agent",
+            "claude-code",
+        ]
+    };
     let installed = run(&scratch, &with("install"), "");
     assert_eq!(installed.exit, Some(0), "{installed:?}");
     let written = std::fs::read_to_string(&settings_file).unwrap();
@@ -50,12 +54,73 @@ fn install_answers_and_uninstall_leaves_every_byte() {
         !written.contains("\\\\"),
         "one path for every shell: {written}"
     );
-    let diagnosed = run(&scratch, &["doctor", "--json"], "");
-    for code in ["bridge-dead", "deny-lost"] {
-        assert!(!diagnosed.stdout.contains(code), "{}", diagnosed.stdout);
-    }
+    assert_entries_deny(&scratch, "claude-code", "user");
     let removed = run(&scratch, &with("uninstall"), "");
     assert_eq!(removed.exit, Some(0), "{removed:?}");
     let after = (files(&scratch.project()), files(&scratch.home()));
     assert_eq!(before, after);
+}
+
+/// An agent whose entries are scripts for PowerShell, which Wine does not have.
+const STARTED_BY_POWERSHELL: &str = "cline";
+
+#[test]
+fn every_agent_gets_entries_that_deny_and_loses_them_without_a_trace() {
+    let mut tried = 0;
+    for adapter in clients() {
+        let slug = adapter.spec.id.as_ref();
+        for (scope, name) in [(Scope::User, "user"), (Scope::Project, "project")] {
+            if !adapter.spec.is_written_at(scope) {
+                continue;
+            }
+            tried += 1;
+            let scratch = trusted_project(MANIFEST);
+            // The recorded files are those of a project, if it has any.
+            if scope == Scope::Project {
+                copy_existing_files(slug, &scratch.project());
+            }
+            let before = (files(&scratch.project()), files(&scratch.home()));
+            let options = ["--yes", "--agent", slug, "--scope", name];
+            let with = |command: &'static str, more: &[&'static str]| {
+                [&[command], &options[..], more].concat()
+            };
+            let events = ["--events", "before_tool_execute"];
+            let installed = run(&scratch, &with("install", &events), "");
+            assert_eq!(installed.exit, Some(0), "{slug}, {name}: {installed:?}");
+            let during = (files(&scratch.project()), files(&scratch.home()));
+            assert_ne!(before, during, "{slug}, {name}: nothing was written");
+            if slug != STARTED_BY_POWERSHELL {
+                assert_entries_deny(&scratch, slug, name);
+            }
+            let removed = run(&scratch, &with("uninstall", &[]), "");
+            assert_eq!(removed.exit, Some(0), "{slug}, {name}: {removed:?}");
+            let after = (files(&scratch.project()), files(&scratch.home()));
+            assert_eq!(before, after, "{slug}, {name}");
+        }
+    }
+    assert!(tried > clients().count(), "most agents have two files");
+}
+
+/// `doctor` starts each entry as the agent does; its hook denies.
+fn assert_entries_deny(scratch: &Scratch, slug: &str, scope: &str) {
+    let diagnosed = run(scratch, &["doctor", "--json", "--agent", slug], "");
+    let report = diagnosed.json().unwrap();
+    let count = |name: &str| report[name].as_u64().unwrap();
+    assert!(count("fired") > 0, "{slug}, {scope}: {report:#}");
+    assert_eq!(
+        count("answered"),
+        count("fired"),
+        "{slug}, {scope}: {report:#}"
+    );
+}
+
+/// Files with hooks of others, as the agent's recorded case has them.
+fn copy_existing_files(slug: &str, project: &Path) {
+    let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
+    let case = agents.join(slug).join("install/existing/before");
+    for (path, content) in files(&case) {
+        let target = project.join(Path::new(&path).strip_prefix(&case).unwrap());
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::write(target, content).unwrap();
+    }
 }
