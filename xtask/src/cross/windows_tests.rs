@@ -95,16 +95,13 @@ impl WindowsTests {
         }
         let mut count = 0;
         for (text, file) in texts.iter().zip(files) {
-            match unix_reason(text) {
-                Some(reason) => {
-                    let shown = format!("{shown}, {}", file_name(file));
-                    self.skip(shown, reason, count_tests(text));
-                }
+            if let Some(reason) = unix_reason(text) {
+                let shown = format!("{shown}, {}", file_name(file));
+                self.skip(shown, reason, count_tests(text));
+            } else {
                 // A module with `#[cfg(unix)]` is the last thing in its file.
-                None => {
-                    let (text, module) = text.split_once(UNIX_MODULE).unwrap_or((text, ""));
-                    count += count_unix_tests(text) + count_tests(module);
-                }
+                let (text, module) = text.split_once(UNIX_MODULE).unwrap_or((text, ""));
+                count += count_unix_tests(text) + count_tests(module);
             }
         }
         if count > 0 {

@@ -153,7 +153,8 @@ impl FileStamp {
     }
 
     /// The stamp that a file would have that was last changed so much earlier.
-    #[cfg(all(test, unix))]
+    #[cfg(test)]
+    #[cfg(unix)]
     pub(super) fn changed_before(mut self, time: Duration) -> Self {
         self.ctime.0 -= i64::try_from(time.as_secs()).unwrap();
         self
