@@ -93,7 +93,7 @@ pub const MANIFEST: &[Field] = &[
     optional(
         "sequential",
         FieldShape::Flag,
-        "Whether the hooks of one event run one after another, in this order.",
+        "Whether the hooks of one event run one after another, in this order. Those of a manifest of `hooks/0.1` always do.",
     ),
 ];
 

@@ -32,6 +32,14 @@ pub struct Manifest {
     pub extra: Map<String, Value>,
 }
 
+impl Manifest {
+    /// Whether the hooks of one event run one after another. Version 0.1 of the format
+    /// says that they run in their order.
+    pub fn is_sequential(&self) -> bool {
+        self.sequential || self.spec == SPEC_0_1
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hook {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -229,7 +229,8 @@ impl<'a> ManifestLoader<'a> {
             return None;
         }
         let manifest = parse_usable(source, problems)?;
-        let (hooks, is_sequential) = (manifest.hooks, manifest.sequential);
+        let is_sequential = manifest.is_sequential();
+        let hooks = manifest.hooks;
         // Nothing of an untrusted project is stored among the user's files.
         if let Some(hash) = hash.filter(|_| is_trusted) {
             ManifestHooks::save(&hooks, is_sequential, state, &hash);

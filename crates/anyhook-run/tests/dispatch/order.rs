@@ -199,15 +199,28 @@ fn hooks_run_side_by_side_and_are_merged_in_order() {
 
 #[test]
 fn a_sequential_manifest_runs_its_hooks_one_after_another() {
-    let scratch = DispatchScratch::new();
+    let hooks = three_hooks_that_log();
+    let sequential = manifest(&hooks).replace("hooks:\n", "sequential: true\nhooks:\n");
+    run_in_their_order(&sequential);
+}
+
+#[test]
+fn the_hooks_of_version_0_1_run_in_their_order() {
+    let hooks = three_hooks_that_log();
+    run_in_their_order(&manifest(&hooks).replace("hooks/1.0", "hooks/0.1"));
+}
+
+fn three_hooks_that_log() -> String {
     let log = |word: &str, pause: &str| {
         let command = format!("echo {word} >>log; sleep {pause}; echo {word} end >>log");
         hook(word, BEFORE, &command, "")
     };
-    scratch.manifest_with(
-        "sequential: true\n",
-        &[log("one", "0.4"), log("two", "0.2"), log("three", "0")].concat(),
-    );
+    [log("one", "0.4"), log("two", "0.2"), log("three", "0")].concat()
+}
+
+fn run_in_their_order(manifest: &str) {
+    let scratch = DispatchScratch::new();
+    scratch.write("project/.anyhook/hooks.yaml", manifest);
     // From the file, then from the cache.
     for _ in 0..2 {
         scratch.call();
