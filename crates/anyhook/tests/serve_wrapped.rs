@@ -448,3 +448,43 @@ fn an_action_that_nobody_can_trigger_is_reported() {
     let record = journal(&scratch).pop().unwrap();
     assert_eq!(record["lost"][0]["field"], "trigger_action", "{record}");
 }
+
+/// The table of unified event types: the type, and the agent's own name.
+const UNIFIED_TYPES: [(&str, &str, &str); 20] = [
+    ("SESSION_START", "claude", "session-start"),
+    ("SESSION_END", "claude", "session-end"),
+    ("BEFORE_AGENT", "claude", "user-prompt-submit"),
+    ("STOP", "claude", "stop"),
+    ("BEFORE_TOOL", "claude", "pre-tool-use"),
+    ("AFTER_TOOL", "claude", "post-tool-use"),
+    ("AFTER_TOOL", "claude", "post-tool-use-failure"),
+    ("PRE_COMPACT", "claude", "pre-compact"),
+    ("SUBAGENT_START", "claude", "subagent-start"),
+    ("SUBAGENT_STOP", "claude", "subagent-stop"),
+    ("PERMISSION_REQUEST", "claude", "permission-request"),
+    ("NOTIFICATION", "claude", "notification"),
+    ("SESSION_START", "gemini", "SessionStart"),
+    ("AFTER_AGENT", "gemini", "AfterAgent"),
+    ("BEFORE_TOOL", "gemini", "BeforeTool"),
+    ("BEFORE_TOOL_SELECTION", "gemini", "BeforeToolSelection"),
+    ("BEFORE_MODEL", "gemini", "BeforeModel"),
+    ("AFTER_MODEL", "gemini", "AfterModel"),
+    ("PRE_COMPACT", "gemini", "PreCompress"),
+    ("NOTIFICATION", "gemini", "Notification"),
+];
+
+#[test]
+fn every_hook_type_has_its_unified_type() {
+    let scratch = with_hook(ANSWERING_HOOK);
+    let daemon = Daemon::start(&scratch, &[]);
+    answer_with(&scratch, &json!({}));
+    for (index, (unified, agent, hook_type)) in UNIFIED_TYPES.into_iter().enumerate() {
+        let session = format!("session-{index}");
+        let input = json!({"session_id": session, "cwd": scratch.project(), "prompt": "p",
+            "tool_name": "Read", "tool_input": {"file_path": "a"}, "hook_event_name": hook_type});
+        let body = json!({"hook_type": hook_type, "input_data": input});
+        daemon.post(&format!("/hooks/{agent}"), &body.to_string());
+        let found = daemon.events(&format!("session={session}"), 1);
+        assert_eq!(found[0]["type"], unified, "{hook_type}: {found:?}");
+    }
+}
