@@ -73,6 +73,16 @@ pub fn create_program_folder() -> Result<TempDir> {
         .at("create a folder in", std::env::temp_dir())
 }
 
+/// The variable with the address of the session's daemon, and the address.
+pub const SERVER_VARIABLE: &str = "E2E_SERVER";
+pub const SERVER: &str = "http://127.0.0.1:@daemon@";
+
+/// The arguments of an installation whose entries ask the session's daemon.
+pub fn via_daemon(sandbox: &Sandbox) -> [String; 2] {
+    let address = sandbox.env.get(SERVER_VARIABLE).cloned();
+    ["--via".to_owned(), address.unwrap_or_default()]
+}
+
 /// Variables for every session with anyhook: no managed hooks of this machine.
 pub fn session_env() -> [(&'static str, &'static str); 1] {
     [("ANYHOOK_MANAGED_DIR", "@home@/.no-managed-hooks")]

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,14 +27,22 @@ pub struct Request {
     /// The answer in short: `say: …`, `call: …`, `fail: …`.
     pub reply: Option<String>,
     pub body: Value,
+    /// Microseconds since the model started.
+    #[serde(default)]
+    pub received_us: u64,
 }
 
 impl Request {
-    /// Whether any string in the body contains this text.
+    /// Whether any string in the body contains this text, also inside a string that is JSON itself: some clients
+    /// give the result of a tool in that form.
     pub fn contains_text(&self, text: &str) -> bool {
         fn search(value: &Value, text: &str) -> bool {
             match value {
-                Value::String(own) => own.contains(text),
+                Value::String(own) => {
+                    let is_json = own.starts_with(['{', '[']);
+                    let inner = || serde_json::from_str::<Value>(own).ok();
+                    own.contains(text) || (is_json && inner().is_some_and(|own| search(&own, text)))
+                }
                 Value::Array(items) => items.iter().any(|item| search(item, text)),
                 Value::Object(members) => members.values().any(|member| search(member, text)),
                 _ => false,
@@ -45,6 +54,7 @@ impl Request {
 
 struct Shared {
     script: Script,
+    started: Instant,
     record: Mutex<RequestLog>,
 }
 
@@ -77,6 +87,7 @@ impl FakeModel {
             .transpose()?;
         let shared = Arc::new(Shared {
             script,
+            started: Instant::now(),
             record: Mutex::new(RequestLog {
                 requests: Vec::new(),
                 log,
@@ -128,6 +139,7 @@ impl Drop for FakeModel {
 
 impl Shared {
     fn serve(&self, mut request: tiny_http::Request) {
+        let received_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let mut raw = Vec::new();
         let whole = request.as_reader().read_to_end(&mut raw);
         let body = if raw.is_empty() {
@@ -139,7 +151,7 @@ impl Shared {
         let (method, path) = (request.method().to_string(), request.url().to_owned());
         let protocol = Protocol::for_path(&path).filter(|_| method == "POST" && whole.is_ok());
         let answer = if let Some(protocol) = protocol {
-            self.answer_model_request(protocol, method, &path, body)
+            self.answer_model_request(protocol, method, &path, body, received_us)
         } else {
             self.record(|serial| Request {
                 serial,
@@ -150,6 +162,7 @@ impl Shared {
                 step: None,
                 reply: None,
                 body,
+                received_us,
             });
             HttpAnswer::Json(200, service_document(&path))
         };
@@ -163,6 +176,7 @@ impl Shared {
         method: String,
         path: &str,
         body: Value,
+        received_us: u64,
     ) -> HttpAnswer {
         let model_request = protocol.parse_request(path, &body);
         let decision = self.script.decide(&model_request);
@@ -175,6 +189,7 @@ impl Shared {
             step: decision.step,
             reply: Some(decision.reply.summary()),
             body: body.clone(),
+            received_us,
         });
         protocol.render_reply(&decision.reply, &model_request, &body, serial)
     }

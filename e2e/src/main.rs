@@ -23,6 +23,8 @@ use anyhook_e2e::smoke::smoke;
 const USAGE: &str = "\
 usage: anyhook-e2e run [CLIENT…] [OPTIONS]        run the checks in all clients, or in those named
        anyhook-e2e selftest [CLIENT…] [OPTIONS]   break renderings on purpose: the checks must fail
+       anyhook-e2e bench [CLIENT…] [OPTIONS]      compare the cost of a tool call without hooks, and with 20 that
+                                                  match nothing: by starting the program, and via the daemon
        anyhook-e2e install [CLIENT…] [--latest]   only install the clients into the cache
        anyhook-e2e list                           list the clients, their versions, and what is installed
 
@@ -30,6 +32,7 @@ usage: anyhook-e2e run [CLIENT…] [OPTIONS]        run the checks in all client
   --all          include the clients that otherwise run only when named
   --latest       use the newest version of each client instead of the pinned one
   --proof PATH   write the results page
+  --results DIR  store each client's result there, and write the page about all that are stored
   --captures     store payloads with a new shape in the agents' folders
   --situation S  only this situation of `situations/`, by its file name; repeat for more
   --jobs N       so many sessions at the same time (default 2)
@@ -44,6 +47,7 @@ struct Options {
     names: Vec<String>,
     binary: Option<PathBuf>,
     proof: Option<PathBuf>,
+    results: Option<PathBuf>,
     all: bool,
     latest: bool,
     captures: bool,
@@ -60,6 +64,7 @@ impl Options {
             match arg.as_str() {
                 "--binary" => options.binary = Some(args.next()?.into()),
                 "--proof" => options.proof = Some(args.next()?.into()),
+                "--results" => options.results = Some(args.next()?.into()),
                 "--situation" => options.situations.push(args.next()?),
                 "--jobs" => options.jobs = Some(args.next()?.parse().ok()?),
                 "--all" => options.all = true,
@@ -83,6 +88,7 @@ fn main() -> ExitCode {
     let result = match (options.command.as_str(), options.names.as_slice()) {
         ("run", _) => run(&options),
         ("selftest", _) => selftest(&options),
+        ("bench", _) => bench(&options),
         ("install", _) => install(&options),
         ("list", []) => list(),
         // Started by a session, inside its isolation.
@@ -210,6 +216,9 @@ fn run(options: &Options) -> Result<bool> {
             Err(error) => report.error = Some(error.to_string()),
         }
         print_status(&report.summary());
+        if let Some(folder) = &options.results {
+            report.store(folder)?;
+        }
         reports.push(report);
     }
     print_result(&render_table(&reports));
@@ -220,7 +229,12 @@ fn run(options: &Options) -> Result<bool> {
         ));
     }
     if let Some(path) = &options.proof {
-        page::write_page(path, &reports, &situations)?;
+        let stored = options.results.as_ref();
+        let stored = stored.map(|folder| {
+            Client::all().and_then(|clients| ClientReport::load_stored(folder, &clients))
+        });
+        let stored = stored.transpose()?;
+        page::write_page(path, stored.as_ref().unwrap_or(&reports), &situations)?;
     }
     Ok(!reports.is_empty() && reports.iter().all(ClientReport::has_passed))
 }
@@ -296,6 +310,61 @@ fn selftest(options: &Options) -> Result<bool> {
             ));
         }
     }
+    Ok(good)
+}
+
+/// The clients whose entries, or generated program, ask the daemon.
+const DAEMON_CLIENTS: [&str; 4] = ["claude-code", "opencode", "kilo", "pi"];
+/// What the daemon may add to a tool call, as a share of what starting the program adds.
+const MAX_DAEMON_SHARE: f64 = 1.0 / 3.0;
+
+fn bench(options: &Options) -> Result<bool> {
+    let harness = locate_harness(options)?;
+    let program = copy_program(options)?;
+    let mut clients = selected_clients(options)?;
+    if options.names.is_empty() {
+        clients.retain(|client| DAEMON_CLIENTS.contains(&client.name().as_str()));
+    }
+    let mut rows = vec![
+        [
+            "client",
+            "ms without",
+            "by process",
+            "via daemon",
+            "daemon adds",
+            "verdict",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    let mut good = !clients.is_empty();
+    for client in &clients {
+        print_status(&format!("{} {} …\n", client.name(), client.pin.version));
+        let proof = Proof {
+            harness: &harness,
+            client,
+            program: &program,
+        };
+        let cost = proof.tool_call_cost()?;
+        let share = cost.daemon_share();
+        let is_expected = DAEMON_CLIENTS.contains(&client.name().as_str());
+        let holds = share <= MAX_DAEMON_SHARE;
+        good &= holds || !is_expected;
+        let verdict = match (is_expected, holds) {
+            (false, _) => "starts the program",
+            (true, true) => "at most a third",
+            (true, false) => "TOO MUCH",
+        };
+        rows.push(vec![
+            client.name(),
+            format!("{:.1}", cost.without),
+            format!("× {:.2}", cost.by_process / cost.without),
+            format!("× {:.2}", cost.by_daemon / cost.without),
+            format!("{share:.2} of the process"),
+            verdict.to_owned(),
+        ]);
+    }
+    print_result(&align_columns(&rows));
     Ok(good)
 }
 

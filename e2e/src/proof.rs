@@ -5,6 +5,7 @@ mod events;
 mod main_session;
 mod separate_sessions;
 mod tokens;
+mod tool_call_cost;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,8 @@ use crate::scenario::Step;
 use crate::script::Purpose;
 use crate::session::{Harness, Outcome, Session};
 use crate::situation::{Situation, run_situation};
+
+pub use self::tool_call_cost::ToolCallCost;
 
 /// The names of the checks, in the order of the page.
 pub const CHECK_NAMES: [&str; 25] = [

@@ -1,9 +1,16 @@
 //! Verdicts of the checks, and the table that shows them.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::Client;
+use crate::error::{AtPath, Error, Result};
 
 /// The verdict of a check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     Passed,
     /// The client does not support it, for this reason.
@@ -25,7 +32,7 @@ impl Verdict {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Check {
     pub name: String,
     pub verdict: Verdict,
@@ -41,7 +48,7 @@ impl Check {
 }
 
 /// The checks of one client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClientReport {
     pub client: String,
     pub version: String,
@@ -56,6 +63,33 @@ pub struct ClientReport {
 impl ClientReport {
     pub fn check(&self, name: &str) -> Option<&Check> {
         self.checks.iter().find(|check| check.name == name)
+    }
+
+    /// Stores it in a folder, for a page about clients that did not run together.
+    pub fn store(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(format!("{}.json", self.client));
+        fs::create_dir_all(folder).at("create", folder)?;
+        let text = serde_json::to_string_pretty(self).map_err(|error| Error::Data {
+            path: path.clone(),
+            message: error.to_string(),
+        })?;
+        fs::write(&path, text).at("write", path)
+    }
+
+    /// The reports that [`ClientReport::store`] has left for these clients, in this order.
+    pub fn load_stored(folder: &Path, clients: &[Client]) -> Result<Vec<ClientReport>> {
+        let paths = clients.iter();
+        let paths = paths.map(|client| folder.join(format!("{}.json", client.name())));
+        let existing = paths.filter(|path| path.exists());
+        existing
+            .map(|path| {
+                let text = fs::read_to_string(&path).at("read", &path)?;
+                serde_json::from_str(&text).map_err(|error| Error::Data {
+                    path,
+                    message: error.to_string(),
+                })
+            })
+            .collect()
     }
 
     /// A one-line summary.

@@ -39,6 +39,9 @@ pub struct Situation {
     /// The scopes that the bridge is installed in, in this order.
     #[serde(default = "project_scope")]
     pub install: Vec<String>,
+    /// Other agents whose files get the bridge too, in the scopes of `install`: the client may read them.
+    #[serde(default)]
+    pub other_agents: Vec<String>,
     /// The managed policy.
     #[serde(default)]
     pub managed: Option<String>,
@@ -63,6 +66,9 @@ pub struct Situation {
     /// The daemon runs the hooks.
     #[serde(default)]
     pub daemon: bool,
+    /// The bridge is installed for the user with `--via daemon`, and a daemon runs.
+    #[serde(default)]
+    pub via_daemon: bool,
     /// The client has hooks of its own as well, which deny what contains this text.
     #[serde(default)]
     pub native_deny: Option<String>,
@@ -135,6 +141,8 @@ pub enum Fact {
         text: String,
         times: usize,
     },
+    /// The journal names no agent but the client.
+    RecordedAsClient,
     /// The file has this line.
     Includes {
         path: String,

@@ -23,6 +23,14 @@ pub(crate) fn run_tests(arguments: &[String]) -> Result<(), String> {
 pub(crate) fn run_e2e(arguments: &[String]) -> Result<(), String> {
     let debug = arguments.iter().any(|argument| argument == "--debug");
     let rest = arguments.iter().filter(|argument| *argument != "--debug");
+    let mut rest: Vec<&String> = rest.collect();
+    let is_bench = rest.first().is_some_and(|first| *first == "bench");
+    let command = if is_bench {
+        rest.remove(0);
+        "bench"
+    } else {
+        "run"
+    };
     let profile = if debug { "dev" } else { "release" };
     run(cargo().args([
         "build",
@@ -42,7 +50,7 @@ pub(crate) fn run_e2e(arguments: &[String]) -> Result<(), String> {
             "--package",
             "anyhook-e2e",
             "--",
-            "run",
+            command,
             "--binary",
         ])
         .arg(binary)

@@ -72,9 +72,9 @@ const ENV_HOLES: &[&str] = &[
 ];
 const MCP_HOLES: &[&str] = &["server", "tool"];
 
-/// The keys of a table. Serde knows all but two of them, but meets what an
-/// incomplete row lacks before a mistyped key.
-const TOP_LEVEL: &[&str] = &[
+/// The keys of a table that are each table's own. Serde knows all but two of the keys,
+/// but meets what an incomplete row lacks before a mistyped key.
+const OWN_KEYS: &[&str] = &[
     "id",
     "extends",
     "inherit",
@@ -92,17 +92,8 @@ const TOP_LEVEL: &[&str] = &[
     "launch",
     "ledger",
     "file",
-    "config",
-    "payload",
-    "event",
-    "tool",
-    "mcp",
-    "unreadable",
-    "answer",
     "env",
     "env_source",
-    "absent",
-    "hazard",
     "off_switch",
 ];
 
@@ -182,8 +173,9 @@ fn located<'a>(
             located_message(sources, span, error.message())
         })?;
         let base = table.get_mut().remove("extends");
+        let known_keys = [OWN_KEYS, inherit::INHERITED].concat();
         for key in table.get_ref().keys() {
-            check_word(key.get_ref(), key.span(), TOP_LEVEL)
+            check_word(key.get_ref(), key.span(), &known_keys)
                 .map_err(|(span, message)| located_message(sources, span, &message))?;
         }
         if let Some(inherit) = table.get_ref().get("inherit")

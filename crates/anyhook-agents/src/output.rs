@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use crate::Adapter;
+use crate::quirks::BridgeCall;
 use crate::spec::{ConfigShape, EventSpec};
 
 /// Precedes the document in a generated script or program.
@@ -71,8 +72,8 @@ impl Adapter {
 
     /// The program through which this agent calls the bridge, for agents that load
     /// one. It runs `command`, for at most `seconds`.
-    pub fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
-        self.quirks.bridge_plugin(command, seconds)
+    pub fn bridge_plugin(&self, call: &BridgeCall<'_>) -> Option<String> {
+        self.quirks.bridge_plugin(call)
     }
 
     /// The payload as a converted hook reads it.

@@ -7,10 +7,13 @@
 use serde_json::{Map, Value, json};
 
 use crate::output::DOCUMENT_MARKER;
+use crate::quirks::BridgeCall;
 use crate::respond::RenderedAnswer;
 
 /// Starts a command, feeds it, ends it at its time limit.
 const RUNNER: &str = include_str!("plugin_program/runner.js");
+/// Asks a daemon first. Its `run` stands before that of the runner.
+const DAEMON: &str = include_str!("plugin_program/daemon.js");
 
 /// The first line of a program that calls the bridge.
 pub(crate) const BRIDGE_HEAD: &str =
@@ -20,17 +23,28 @@ pub(crate) const BRIDGE_HEAD: &str =
 const DEFAULT_TIMEOUT_SECONDS: f64 = 60.0;
 
 /// The events of the bridge: every one that is not noisy, each with `command`.
-pub(crate) fn bridge_events(
-    id: &str,
-    command: &[String],
-    seconds: f64,
-) -> Option<Map<String, Value>> {
-    let timeout = crate::codec::number(seconds * 1000.0);
-    let entries = json!([{ "argv": command, "timeout": timeout }]);
+pub(crate) fn bridge_events(id: &str, call: &BridgeCall<'_>) -> Option<Map<String, Value>> {
+    let timeout = crate::codec::number(call.seconds * 1000.0);
+    let mut entry = json!({ "argv": call.command, "timeout": timeout });
+    if let (Some(socket), Value::Object(entry)) = (call.socket, &mut entry) {
+        entry.insert("socket".into(), json!(socket));
+        entry.insert("agent".into(), json!(id));
+        entry.insert("name".into(), json!(entry_name(id, call.command)));
+    }
+    let entries = json!([entry]);
     let events = crate::get(id)?.spec.events.iter();
     let events = events.filter(|event| !event.noisy);
     let events = events.map(|event| (event.native.to_string(), entries.clone()));
     Some(events.collect())
+}
+
+/// The entry as the program that it starts names it, so that a call which the daemon did
+/// not finish is not taken for the call of another entry.
+fn entry_name(id: &str, command: &[String]) -> String {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    let mut arguments = command.iter().skip_while(|word| *word != "--scope");
+    let scope = arguments.nth(1).map(String::as_str).unwrap_or_default();
+    format!("{id}\t{program} {scope}")
 }
 
 /// The head of the program for a converted document, and its events.
@@ -103,7 +117,17 @@ pub(crate) fn fill(
     } else {
         Default::default()
     };
-    let mut text = template.replace("/*runner*/", RUNNER.trim_end());
+    let asks_daemon = parts
+        .iter()
+        .flat_map(|(_, events)| events.values())
+        .any(|entries| entries.pointer("/0/socket").is_some());
+    let runner = if asks_daemon {
+        let runner = RUNNER.replacen("function run(", "function start(", 1);
+        format!("{DAEMON}\n{}", runner.trim_end())
+    } else {
+        RUNNER.trim_end().to_owned()
+    };
+    let mut text = template.replace("/*runner*/", &runner);
     let contract = [("contract_tools", &tools), ("contract_events", &names)];
     for (name, value) in contract.iter().chain(parts) {
         let value = Value::Object((*value).clone()).to_string();

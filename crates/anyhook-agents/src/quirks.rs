@@ -50,9 +50,8 @@ pub trait Quirks: Sync {
         None
     }
 
-    /// The program through which this agent calls the bridge; it is ended after
-    /// `seconds`.
-    fn bridge_plugin(&self, _command: &[String], _seconds: f64) -> Option<String> {
+    /// The program through which this agent calls the bridge.
+    fn bridge_plugin(&self, _call: &BridgeCall<'_>) -> Option<String> {
         None
     }
 
@@ -81,6 +80,17 @@ pub trait Quirks: Sync {
     fn config_text(&self, text: String) -> String {
         text
     }
+}
+
+/// How a generated program calls the bridge.
+#[derive(Debug, Clone, Copy)]
+pub struct BridgeCall<'a> {
+    /// What it starts.
+    pub command: &'a [String],
+    /// When it ends what it started.
+    pub seconds: f64,
+    /// The socket of a daemon that it asks first.
+    pub socket: Option<&'a str>,
 }
 
 /// For agents that their table describes completely.

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
+use anyhook_model::Answer;
 use anyhook_util::challenge::AnswerContent;
 use anyhook_util::hash::sha256;
 use anyhook_util::{headers, percent};
@@ -50,9 +51,12 @@ const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// Beyond the timeouts of a call's hooks, for everything else that the call does.
 const TIME_LIMIT_MARGIN: Duration = Duration::from_secs(30);
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct HookParams {
+    /// For agents whose payload does not contain it.
     event: Option<String>,
+    /// The scope of the agent's own http entry that makes this call.
+    scope: Option<String>,
 }
 
 pub(crate) async fn post(
@@ -61,15 +65,14 @@ pub(crate) async fn post(
     Query(params): Query<HookParams>,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
-    answer_call(&app, &name, params.event, request).await
+    answer_call(&app, &name, params, request).await
 }
 
-/// `name` is the agent as the caller spells it; `event` is for agents whose payload does
-/// not contain it.
+/// `name` is the agent as the caller spells it.
 pub(crate) async fn answer_call(
     app: &App,
     name: &str,
-    event: Option<String>,
+    params: HookParams,
     request: Request<Body>,
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
@@ -78,6 +81,9 @@ pub(crate) async fn answer_call(
     let cwd = header_text(headers, &CWD_HEADER).and_then(percent::decode);
     let unattended = header_text(headers, &UNATTENDED_HEADER).is_some_and(|value| value != "0");
     let entry = header_text(headers, &ENTRY_HEADER).and_then(percent::decode);
+    let http_entry = || Some(format!("{agent}\thttp {}", params.scope.as_deref()?));
+    let entry = entry.or_else(http_entry);
+    let is_http_entry = params.scope.is_some();
     let projects = header_text(headers, &PROJECTS_HEADER).map(decode_list);
     let signed = request.extensions().get::<SignedCall>().cloned();
     let can_fall_back = signed.is_some() || request.extensions().get::<Peer>().is_some();
@@ -98,19 +104,32 @@ pub(crate) async fn answer_call(
     let request = match wrapped_call(&bytes)? {
         Some(wrapped) => unwrapped(app, name, request, wrapped)?,
         None => HookRequest {
-            event,
+            event: params.event,
             payload: bytes.into(),
             ..request
         },
     };
     let agent = request.agent.clone();
-    let reply = run_hooks(app, request, can_fall_back).await?;
+    let mut reply = run_hooks(app, request, can_fall_back).await?;
     let decision = reply.decision.map_or("none", |it| it.as_str());
     app.metrics
         .record_hook_call(&agent, decision, started.elapsed());
+    if is_http_entry {
+        reply.answer.stdout = body_of_http_entry(&reply.answer)?;
+    }
     match signed.zip(app.access_keys.token()) {
         Some((signed, token)) => signed_response(reply, &signed, token),
         None => Ok(response(reply)),
+    }
+}
+
+/// The answer to an agent that reads nothing but the body, and takes an empty one, or an
+/// error, for a failed hook. An exit code that decides must be such an error.
+fn body_of_http_entry(answer: &Answer) -> Result<String, ApiError> {
+    match (answer.exit, answer.stdout.trim()) {
+        (0, "") => Ok("{}".to_owned()),
+        (0, _) => Ok(answer.stdout.clone()),
+        _ => Err(ApiError::internal(answer.stderr.trim())),
     }
 }
 

@@ -82,7 +82,8 @@ pub(crate) async fn respond(
 ) -> Response {
     let response = if let Some((route, agent)) = plain_hook_call(&request) {
         let run = |request| async {
-            let answered = hooks::answer_call(&app, &agent, None, request).await;
+            let answered =
+                hooks::answer_call(&app, &agent, hooks::HookParams::default(), request).await;
             answered.unwrap_or_else(IntoResponse::into_response)
         };
         guarded(&app, *route, request, connection.peer, run).await

@@ -10,6 +10,7 @@ use anyhook_agents::spec::Scope;
 use anyhook_util::shell::{self, Syntax};
 
 use crate::target::scope_name;
+use crate::via_daemon;
 
 /// The shell whose quoting rules the command line follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +51,14 @@ pub enum BridgeProgram {
     /// Wherever it is on the machine that runs the entry: for files that other
     /// people share. Without the program the entry does nothing, silently.
     Searched,
+    /// None: the daemon at this address is called.
+    Daemon(String),
 }
 
 impl BridgeProgram {
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Named(program) => program,
+            Self::Named(program) | Self::Daemon(program) => program,
             Self::Searched => PROGRAM_NAME,
         }
     }
@@ -166,6 +169,9 @@ impl BridgeCommand {
 
     /// `None` if the command line does not call the bridge.
     pub fn parse(command: &str) -> Option<Self> {
+        if let Some(call) = via_daemon::parse_url(command) {
+            return Some(call);
+        }
         let command = without_powershell(command);
         [true, false]
             .into_iter()
@@ -176,7 +182,7 @@ impl BridgeCommand {
 /// Whether a command line does nothing but call the bridge. A longer one is the
 /// user's own, even if it calls the bridge as well.
 pub(crate) fn is_only_bridge(command: &str) -> bool {
-    bridge_invocation(command).is_some()
+    via_daemon::parse_url(command).is_some() || bridge_invocation(command).is_some()
 }
 
 /// A command line that does nothing but call the bridge.

@@ -11,7 +11,9 @@ mod config_file;
 mod duplicates;
 mod hook_entry;
 mod probe;
+mod probe_daemon;
 mod probe_safety;
+mod probe_sandbox;
 mod project_env;
 mod trust_query;
 
@@ -19,7 +21,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Hazard, Scope};
+use anyhook_agents::spec::{Hazard, Scope, VerifiedHow};
 pub use anyhook_model::Severity;
 use serde::Serialize;
 
@@ -176,6 +178,7 @@ pub fn examine(machine: &Machine, options: &DoctorOptions) -> DoctorReport {
         let bridged: Vec<&Target> = targets.iter().filter(|one| one.has_bridge()).collect();
         anyhook_setup::check_coverage(machine, &bridged, &mut report.findings);
         report.findings.extend(unread_here(machine, &bridged));
+        report.findings.extend(unproven(adapter, &bridged));
         project_env::check(machine, adapter, &targets, &mut report.findings);
         let listed = options
             .run_probes
@@ -233,6 +236,25 @@ fn unread_here(machine: &Machine, bridged: &[&Target]) -> Option<DoctorFinding> 
     )
 }
 
+/// An agent whose table was never compared with the running client.
+fn unproven(adapter: &Adapter, bridged: &[&Target]) -> Option<DoctorFinding> {
+    let source = match adapter.spec.verified.how {
+        VerifiedHow::Run => return None,
+        VerifiedHow::Source => "source code",
+        VerifiedHow::Docs => "documentation",
+    };
+    let what = format!(
+        "what anyhook knows about {} comes from its {source} ({})",
+        adapter.spec.name, adapter.spec.verified.version
+    );
+    Some(
+        DoctorFinding::warning("unproven", what)
+            .for_target(bridged.first()?)
+            .why("nobody has seen a guard hold in it")
+            .remedy("try a call that your guard denies, and see that it does not run"),
+    )
+}
+
 /// The agent's own approval of our entries.
 fn missing_trust(target: &Target, trust: AgentTrust) -> Option<DoctorFinding> {
     let AgentTrust::Missing(what) = trust else {
@@ -267,6 +289,7 @@ pub fn fix(machine: &Machine, running: &Path, fix: &Fix) -> Result<(), InstallEr
                 plan.program = program;
             }
             let bridged = target.bridged_events().len();
+            let transport = target.transport();
             Installation::existing(machine, target.clone()).uninstall()?;
             let needs = ManifestNeeds::load(machine);
             let wanted = needs.events(target.adapter, &EventSelection::Manifest)?;
@@ -278,7 +301,8 @@ pub fn fix(machine: &Machine, running: &Path, fix: &Fix) -> Result<(), InstallEr
             };
             let active = ActiveHooks::load(machine);
             let is_reviewed = agent_trust::reviews_entries(machine, &target);
-            let mut bridge = Installation::plan(machine, target, &events, &needs, &plan.program)?;
+            let mut bridge =
+                Installation::plan(machine, target, &events, &needs, &plan.program, &transport)?;
             if !is_reviewed {
                 bridge = bridge.moving(machine, &active);
             }

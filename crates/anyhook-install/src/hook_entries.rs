@@ -7,6 +7,7 @@ use anyhook_edit::Key;
 use serde_json::{Map, Value};
 
 use crate::command::{self, BridgeCommand};
+use crate::via_daemon;
 
 /// One handler in a file.
 #[derive(Debug, Clone)]
@@ -23,7 +24,8 @@ pub(crate) struct HookEntry<'a> {
 }
 
 impl HookEntry<'_> {
-    /// Every command line of the entry, for this and other systems.
+    /// Every command line of the entry, for this and other systems, and the address of a
+    /// daemon that it calls.
     pub(crate) fn commands<'v>(&'v self, config: &'v Config) -> impl Iterator<Item = &'v str> {
         commands(config, self.handler)
     }
@@ -53,12 +55,14 @@ impl fmt::Display for HookEntry<'_> {
 }
 
 fn commands<'v>(config: &'v Config, handler: &'v Value) -> impl Iterator<Item = &'v str> {
-    config
-        .handler
-        .fields
-        .iter()
-        .filter(|field| field.to == "command" || field.to.starts_with("platform."))
-        .filter_map(|field| handler.pointer(&field.at)?.as_str())
+    config.handler.fields.iter().filter_map(|field| {
+        let line = handler.pointer(&field.at)?.as_str()?;
+        let is_line = match field.to.as_ref() {
+            "url" => via_daemon::parse_url(line).is_some(),
+            to => to == "command" || to.starts_with("platform."),
+        };
+        is_line.then_some(line)
+    })
 }
 
 /// The part of the document that contains the events or hooks.

@@ -4,19 +4,20 @@
 //! entries. Its content comes from the agent's table; this module only decides
 //! where it goes.
 
+mod entries;
+
 use std::path::PathBuf;
 
-use anyhook_agents::Placement;
-use anyhook_agents::spec::{ConfigShape, EventSpec, Scope, WindowsShell};
+use anyhook_agents::BridgeCall;
+use anyhook_agents::spec::{ConfigShape, EventSpec};
 use anyhook_edit::{
     ContentChange, EditError, EditOptions, EditableFile, FileError, InstallLog, Key, Reinstall,
     Removal, TextEditor, read_text,
 };
-use anyhook_model::hook::SPEC;
-use anyhook_model::{Handler, Manifest, Platform};
-use serde_json::{Map, Value};
+use anyhook_run::daemon_client;
+use serde_json::Value;
 
-use crate::command::{self, BridgeProgram, Quoting};
+use crate::command::{self, BridgeProgram};
 use crate::error::InstallError;
 use crate::folders;
 use crate::hook_entries;
@@ -25,6 +26,7 @@ use crate::native_hooks::{self, ActiveHooks, NativeHook, TakenElement};
 use crate::needs::{EventSelection, ManifestNeeds};
 use crate::scripts::{self, GeneratedContent};
 use crate::target::Target;
+use crate::via_daemon::BridgeTransport;
 
 /// One file, before and after.
 #[derive(Debug, Clone)]
@@ -49,6 +51,11 @@ pub struct Installation {
     pub target: Target,
     entries: Vec<PlannedEntry>,
     program: BridgeProgram,
+    transport: BridgeTransport,
+    /// A managed policy wants failures to block.
+    fails_closed: bool,
+    /// The socket of the user's daemon.
+    socket: PathBuf,
     /// The longest timeout of its events.
     timeout_seconds: f64,
     records: PathBuf,
@@ -64,6 +71,7 @@ impl Installation {
         events: &EventSelection,
         needs: &ManifestNeeds,
         program: &BridgeProgram,
+        transport: &BridgeTransport,
     ) -> Result<Self, InstallError> {
         let events = needs.events(target.adapter, events)?;
         let named = program.without_shell();
@@ -75,14 +83,18 @@ impl Installation {
         let timeouts = events
             .iter()
             .map(|event| needs.timeout_seconds(target.adapter, event));
-        Ok(Self {
+        let planned = Self {
             timeout_seconds: timeouts.fold(0.0, f64::max),
-            entries: events
-                .into_iter()
-                .filter_map(|event| plan_entry(&target, event, needs, program))
-                .collect(),
             program: program.clone(),
+            transport: transport.clone(),
+            fails_closed: anyhook_run::Engine::new(machine.dirs.clone(), false).fails_closed(),
             ..Self::existing(machine, target)
+        };
+        let entries = events.into_iter();
+        let entries = entries.filter_map(|event| planned.plan_entry(event, needs));
+        Ok(Self {
+            entries: entries.collect(),
+            ..planned
         })
     }
 
@@ -92,6 +104,9 @@ impl Installation {
             target,
             entries: Vec::new(),
             program: BridgeProgram::Searched,
+            transport: BridgeTransport::Process,
+            fails_closed: false,
+            socket: machine.dirs.state.join(daemon_client::SOCKET_FILE),
             timeout_seconds: 0.0,
             records: machine.records_dir(),
             moved: Vec::new(),
@@ -334,7 +349,11 @@ impl Installation {
             argv.extend(["--scope", scope]);
         }
         let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
-        let plugin = target.adapter.bridge_plugin(&argv, self.timeout_seconds);
+        let plugin = target.adapter.bridge_plugin(&BridgeCall {
+            command: &argv,
+            seconds: self.timeout_seconds,
+            socket: self.plugin_socket(),
+        });
         Ok(vec![GeneratedContent {
             path: target.path.clone(),
             text: plugin.ok_or_else(|| InstallError::NoPlugin {
@@ -342,122 +361,6 @@ impl Installation {
             })?,
             executable: false,
         }])
-    }
-}
-
-/// Whether the exit code of a hook decides at an event.
-fn denies_by_exit_code(target: &Target, event: &EventSpec) -> bool {
-    let answers = &target.adapter.spec.answers;
-    let profile = event.answer.as_ref().and_then(|name| answers.get(name));
-    let templates = profile.map(|profile| [&profile.deny, &profile.ask, &profile.stop]);
-    let mut templates = templates.into_iter().flatten().flatten();
-    templates.any(|template| template.exit != 0)
-}
-
-fn plan_entry(
-    target: &Target,
-    event: &EventSpec,
-    needs: &ManifestNeeds,
-    program: &BridgeProgram,
-) -> Option<PlannedEntry> {
-    let (adapter, config) = (target.adapter, target.config());
-    // A variant with its own event names has only those events.
-    if !config.event_names.is_empty() && !config.event_names.contains_key(&event.native) {
-        return None;
-    }
-    let name = needs_event_argument(target, event).then_some(event.native.as_ref());
-    let line = |program: &BridgeProgram, quoting| {
-        // Only a POSIX shell can search.
-        let program = &match quoting {
-            Quoting::Posix => program.clone(),
-            Quoting::Cmd | Quoting::PowerShell => program.without_shell(),
-        };
-        let scope = command::scope_argument(target.scope, program);
-        let mut line = command::command_line(program, target.slug(), scope, name, quoting);
-        if quoting == Quoting::PowerShell && denies_by_exit_code(target, event) {
-            line.push_str(command::POWERSHELL_EXIT);
-        }
-        line
-    };
-    let windows = match adapter.spec.launch.windows {
-        WindowsShell::PowerShell => Quoting::PowerShell,
-        WindowsShell::Cmd => Quoting::Cmd,
-        WindowsShell::GitBash => Quoting::Posix,
-    };
-    let here = if cfg!(windows) {
-        windows
-    } else {
-        Quoting::Posix
-    };
-    let command = line(program, here);
-    let mut fields = config.handler.fields.iter();
-    let has_command =
-        fields.any(|field| field.to == "command" && field.at == "/command" && !field.read_only);
-    // A shared file is read on Windows too, where the search would not start.
-    let is_for_posix = *program == BridgeProgram::Searched && cfg!(unix);
-    let needs_windows = config.handler.has("platform.windows") && (is_for_posix || !has_command);
-    let placement = Placement {
-        native_event: event.native.to_string(),
-        matcher: None,
-        matchable: false,
-        matcherless: false,
-        name: Some(match config.shape {
-            // Where names must be unique, the project's entry would replace the user's.
-            ConfigShape::List if config.handler.unique_names && target.scope == Scope::User => {
-                format!("anyhook-user-{}", event.native)
-            }
-            ConfigShape::List | ConfigShape::Single => format!("anyhook-{}", event.native),
-            _ => "anyhook".to_owned(),
-        }),
-        handler: Handler {
-            command: Some(command.clone()),
-            platform: Platform {
-                windows: needs_windows.then(|| line(&program.without_shell(), windows)),
-                ..Platform::default()
-            },
-            timeout: Some(needs.timeout_seconds(adapter, event)),
-            ..Handler::default()
-        },
-        data: Map::new(),
-    };
-    let empty = Manifest {
-        spec: SPEC.to_owned(),
-        hooks: Vec::new(),
-        sequential: false,
-        extra: Map::new(),
-    };
-    let document = adapter.encode_config(&empty, &[placement], target.variant);
-    let mut array = hook_entries::root_path(config);
-    let (element, key) = element(target, &document)?;
-    array.extend(key.map(Key::from));
-    Some(PlannedEntry {
-        native_event: event.native.to_string(),
-        command,
-        array,
-        element,
-    })
-}
-
-/// Whether the payload does not, or not always, name the event.
-fn needs_event_argument(target: &Target, event: &EventSpec) -> bool {
-    target.adapter.spec.payload.event_at.is_none()
-        || !event.marks.is_empty()
-        || target.shape() == ConfigShape::Scripts
-}
-
-/// The element of a document with a single entry, and the key of its array.
-fn element(target: &Target, document: &Value) -> Option<(Value, Option<String>)> {
-    let config = target.config();
-    let has_events = !matches!(config.shape, ConfigShape::List | ConfigShape::Single);
-    match hook_entries::hooks_root(config, document)? {
-        Value::Array(items) => Some((items.first()?.clone(), None)),
-        Value::Object(map) if has_events => {
-            let (key, list) = map.iter().find(|(key, value)| {
-                hook_entries::is_event_key(config, key, value) && value.is_array()
-            })?;
-            Some((list.as_array()?.first()?.clone(), Some(key.clone())))
-        }
-        _ => None,
     }
 }
 

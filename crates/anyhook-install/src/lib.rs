@@ -30,6 +30,7 @@ mod scripts;
 pub mod select;
 pub mod status;
 mod target;
+mod via_daemon;
 
 pub use command::BridgeProgram;
 pub use detect::DetectedAgent;
@@ -41,3 +42,4 @@ pub use needs::{EventSelection, ManifestNeeds, project_manifest};
 pub use notes::InstallNote;
 pub use program::{ProgramNaming, ProgramPlan};
 pub use target::{Target, scope_name};
+pub use via_daemon::{BridgeTransport, is_personal};

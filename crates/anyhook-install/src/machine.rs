@@ -80,10 +80,8 @@ impl Machine {
             let (_, rest) = rest.split_once('/')?;
             return Some(Path::new(moved).join(below).join(rest));
         }
-        if let Some(rest) = rest.strip_prefix("Documents/")
-            && let Some(documents) = self.documents_folder()
-        {
-            return Some(documents.join(rest));
+        if let Some(rest) = rest.strip_prefix("$DOCUMENTS/") {
+            return Some(self.other_documents_folder()?.join(rest));
         }
         if let (Some(rest), Some(base)) = (
             rest.strip_prefix(".config/"),
@@ -95,9 +93,10 @@ impl Machine {
         Some(self.home.as_ref()?.join(rest))
     }
 
-    /// The user's folder for documents, where the desktop names another one than
-    /// `Documents`. Agents ask the same program.
-    fn documents_folder(&self) -> Option<PathBuf> {
+    /// The user's folder for documents, if the desktop names another one than
+    /// `~/Documents`. Agents ask the same program; without a desktop it names the
+    /// home folder.
+    fn other_documents_folder(&self) -> Option<PathBuf> {
         if !cfg!(target_os = "linux") {
             return None;
         }
@@ -112,7 +111,8 @@ impl Machine {
         let output = command.output().ok()?;
         let folder = String::from_utf8(output.stdout).ok()?;
         let folder = PathBuf::from(folder.trim());
-        folder.is_absolute().then_some(folder)
+        let usual = self.home.as_ref()?.join("Documents");
+        (folder.is_absolute() && folder != usual).then_some(folder)
     }
 
     /// The existing files that match an agent's file, sorted.

@@ -21,7 +21,7 @@ const SCOPES: [Scope; 3] = [Scope::Project, Scope::Local, Scope::User];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstallNote {
     /// What it is about: `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
-    /// `legacy`, `nothing`, `copy`.
+    /// `legacy`, `nothing`, `copy`, `daemon`.
     #[serde(rename = "code")]
     pub about: &'static str,
     #[serde(rename = "message")]
@@ -63,6 +63,7 @@ pub fn agent_notes(
         );
         notes.push(note("twice", text));
     }
+    notes.extend(daemon_note(installation));
     notes.extend(shared_file_note(target, program));
     notes.extend(other_scope_note(machine, target));
     notes.extend(start_folder_note(machine, target));
@@ -75,6 +76,22 @@ pub fn agent_notes(
     notes.extend(strict_json_note(target));
     notes.extend(renamed_script_notes(target));
     notes
+}
+
+/// Which calls go to the daemon, and what happens while it is stopped.
+fn daemon_note(installation: &Installation) -> Option<InstallNote> {
+    let name = &installation.target.adapter.spec.name;
+    let text = match (installation.daemon_use()?, installation.daemon_events()) {
+        (Err(why), _) => format!("{name} still starts the program at every event: {why}"),
+        (Ok(()), events) if events.is_empty() => {
+            format!("{name} asks the daemon if it runs, and starts the program if it does not")
+        }
+        (Ok(()), events) => format!(
+            "{name} calls the daemon at {}, and blocks there while `anyhook serve` does not run; other events start the program. Any process of this machine that listens on the port while the daemon is stopped could answer for it",
+            events.join(", ")
+        ),
+    };
+    Some(note("daemon", text))
 }
 
 /// What a project's file means on a machine without anyhook.
@@ -90,7 +107,7 @@ fn shared_file_note(target: &Target, program: &BridgeProgram) -> Option<InstallN
             "on Windows {} {what} if `anyhook` is not on PATH; elsewhere an entry without anyhook does nothing",
             spec.name
         ),
-        (BridgeProgram::Searched, _) => return None,
+        (BridgeProgram::Searched | BridgeProgram::Daemon(_), _) => return None,
         (BridgeProgram::Named(path), consequence) => {
             let what = consequence.unwrap_or("runs no hook, with an error message or without one,");
             let place = if path.contains(['/', '\\']) {

@@ -15,6 +15,7 @@ use crate::hook_entries::{self, HookEntry};
 use crate::machine::{Machine, matches_file_name};
 use crate::needs::is_default_event;
 use crate::scripts;
+use crate::via_daemon::{self, BridgeTransport};
 
 /// A file of an agent at one scope.
 #[derive(Debug, Clone)]
@@ -67,14 +68,32 @@ impl Target {
                 ""
             },
         })?;
-        let is_shared = !usual.path.to_string_lossy().contains("anyhook");
-        if is_shared && usual.is_editable() && !usual.path.exists() {
+        let name = usual.path.file_name().unwrap_or_default();
+        let is_own = name.to_string_lossy().contains("anyhook");
+        if !is_own && usual.is_editable() && !usual.path.exists() {
             let sibling = files(false)
                 .filter(|other| other.path.parent() == usual.path.parent())
                 .find(Self::has_hooks);
             return Ok(sibling.unwrap_or(usual));
         }
         Ok(usual)
+    }
+
+    /// Every file that the bridge of an agent belongs in: some agents are several
+    /// programs that read different files.
+    pub fn all_for_scope(
+        machine: &Machine,
+        adapter: &'static Adapter,
+        scope: Scope,
+    ) -> Result<Vec<Self>, InstallError> {
+        let mut targets = vec![Self::for_scope(machine, adapter, scope)?];
+        let files = adapter.spec.files.iter();
+        let written = files
+            .filter(|file| file.scope == scope && file.write)
+            .skip(1);
+        let others = written.filter_map(|file| Some((file, machine.config_path(file)?)));
+        targets.extend(others.map(|(file, path)| Self::new(adapter, file, path)));
+        Ok(targets)
     }
 
     /// A file that the user names.
@@ -233,9 +252,32 @@ impl Target {
 
     /// The program that the first bridge entry here starts.
     pub(crate) fn bridge_program(&self) -> Option<BridgeProgram> {
-        let document = self.document()?;
-        let (.., command) = self.bridge_entries(&document).into_iter().next()?;
-        Some(command.program)
+        let mut programs = self.bridge_programs().into_iter();
+        programs.find(|program| !matches!(program, BridgeProgram::Daemon(_)))
+    }
+
+    fn bridge_programs(&self) -> Vec<BridgeProgram> {
+        let document = self.document().unwrap_or_default();
+        let entries = self.bridge_entries(&document).into_iter();
+        entries.map(|(.., command)| command.program).collect()
+    }
+
+    /// How the bridge that is installed here reaches anyhook.
+    pub fn transport(&self) -> BridgeTransport {
+        let address = if self.shape() == ConfigShape::Plugin {
+            let text = read_text(&self.path).ok().flatten().unwrap_or_default();
+            via_daemon::plugin_socket(&text).map(|_| via_daemon::default_address())
+        } else {
+            self.bridge_programs()
+                .into_iter()
+                .find_map(|program| match program {
+                    BridgeProgram::Daemon(address) => Some(address),
+                    BridgeProgram::Named(_) | BridgeProgram::Searched => None,
+                })
+        };
+        address.map_or(BridgeTransport::Process, |address| {
+            BridgeTransport::Daemon { address }
+        })
     }
 
     pub fn has_bridge(&self) -> bool {

@@ -17,7 +17,7 @@ use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
 use anyhook_install::{
-    BridgeProgram, EventSelection, Installation, Machine, ManifestNeeds, Target,
+    BridgeProgram, BridgeTransport, EventSelection, Installation, Machine, ManifestNeeds, Target,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -60,6 +60,7 @@ fn bridge(machine: &Machine, adapter: &'static Adapter, program: BridgeProgram) 
         &EventSelection::All,
         &ManifestNeeds::load(machine),
         &program,
+        &BridgeTransport::Process,
     )
     .unwrap()
 }

@@ -95,6 +95,39 @@ pub(crate) fn send(
     reply.into_answer(url)
 }
 
+/// Why an agent that posts to this address of a daemon would get no answer. No hook runs.
+pub fn check_http_entry(url: &str, dirs: &Dirs) -> Result<(), String> {
+    let (base, path) = match url.split_once("/hooks/") {
+        Some((base, rest)) => (base, format!("/hooks/{rest}")),
+        None => return Err(format!("`{url}` is not the address of a hook")),
+    };
+    let address = DaemonAddress::parse(base).ok_or("it is not an http address")?;
+    let sockets = address.local_sockets().ok_or("it is not on this machine")?;
+    let token = token(dirs, true);
+    let daemon = LocalDaemon {
+        address: LocalAddress::Tcp {
+            sockets,
+            base_path: address.path,
+        },
+        name: address.authority,
+        token: Some(required(token.as_deref(), address.authority).map_err(|it| it.to_string())?),
+    };
+    daemon.check_hook_route(&path).map_err(|error| match error {
+        LocalError::Problem(problem) => problem.to_string(),
+        LocalError::NoSocket => "there is no socket".to_owned(),
+    })
+}
+
+/// Whether this user's daemon answers on its socket.
+pub fn is_on_socket(path: &Path) -> bool {
+    let daemon = LocalDaemon {
+        address: LocalAddress::Socket(path),
+        name: "localhost",
+        token: None,
+    };
+    daemon.is_alive()
+}
+
 /// Without the token nobody can tell the daemon from any other process.
 fn required<'a>(token: Option<&'a str>, name: &str) -> Result<&'a str, ServerProblem> {
     let problem = || format!("{name}: its token is not known; set ANYHOOK_TOKEN to it");

@@ -22,6 +22,8 @@ pub(super) struct Evidence<'a> {
     pub placeholders: Placeholders,
     /// The client fires the event of the prompt again after every tool call.
     pub repeats_prompt: bool,
+    /// The client's own name.
+    pub slug: &'a str,
 }
 
 impl Evidence<'_> {
@@ -98,6 +100,14 @@ impl Evidence<'_> {
                     count => Err(format!(
                         "calls with {text:?} were reported {count} times, not {times}"
                     )),
+                }
+            }
+            Fact::RecordedAsClient => {
+                let mut others = self.records.iter().map(|record| &record.event.source);
+                match others.find(|source| *source != self.slug) {
+                    None if self.records.is_empty() => Err("the journal is empty".to_owned()),
+                    None => Ok(()),
+                    Some(other) => Err(format!("the journal has an event of `{other}`")),
                 }
             }
             Fact::Counted { path, times } => {

@@ -149,10 +149,10 @@ fn run_session(
     if !situation.without_anyhook {
         session = session.path(program.folder());
     }
-    if situation.daemon {
+    if situation.daemon || situation.via_daemon {
         session = session
             .daemon(proof.program.folder().join("anyhook"))
-            .env("E2E_SERVER", "http://127.0.0.1:@daemon@");
+            .env(bridge::SERVER_VARIABLE, bridge::SERVER);
     }
     if let Some(policy) = &situation.managed {
         session = session
@@ -217,13 +217,22 @@ fn prepare(proof: &Proof<'_>, situation: &Situation, sandbox: &Sandbox) -> Resul
     }
     let mut said = String::new();
     for scope in &situation.install {
-        let args = &proof.client.expect.install.args;
+        let mut args = proof.client.expect.install.args.clone();
+        if situation.via_daemon {
+            args.extend(bridge::via_daemon(sandbox));
+        }
         said.push_str(&bridge::install_only(
             sandbox,
             proof.client.slug(),
             proof.client.install_scope(scope),
-            args,
+            &args,
         )?);
+    }
+    let others = situation.other_agents.iter();
+    for other in others.filter(|other| *other != proof.client.slug()) {
+        for scope in &situation.install {
+            bridge::install_only(sandbox, other, scope, &[])?;
+        }
     }
     let path = sandbox.run.join(INSTALL_FILE);
     fs::write(&path, said).at("write", path)?;
@@ -260,6 +269,7 @@ fn judge(proof: &Proof<'_>, outcome: &Outcome, checks: &[&SituationCheck]) -> Re
         records: &records,
         placeholders,
         repeats_prompt: proof.client.expect.repeats_prompt,
+        slug: proof.client.slug(),
     };
     let error = session_error(outcome);
     Ok(checks

@@ -7,7 +7,7 @@ use anyhook_model::{HookEvent, HookResponse};
 use serde_json::{Map, Value, json};
 
 use crate::respond::RenderedAnswer;
-use crate::{Quirks, plugin_program, pointer};
+use crate::{BridgeCall, Quirks, plugin_program, pointer};
 
 pub(super) struct OpenCodeQuirks {
     /// OpenCode, or a fork of it.
@@ -106,8 +106,8 @@ impl Quirks for OpenCodeQuirks {
         plugin_program::answer_of_program(answer)
     }
 
-    fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
-        let events = plugin_program::bridge_events(self.id, command, seconds)?;
+    fn bridge_plugin(&self, call: &BridgeCall<'_>) -> Option<String> {
+        let events = plugin_program::bridge_events(self.id, call)?;
         Some(program(self.id, plugin_program::BRIDGE_HEAD, events))
     }
 }
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn the_bridge_asks_for_no_noisy_event() {
         let command = ["/bin/anyhook".to_owned(), "run".to_owned()];
-        let text = QUIRKS.bridge_plugin(&command, 60.0).unwrap();
+        let text = QUIRKS.bridge_plugin(&BridgeCall { command: &command, seconds: 60.0, socket: None }).unwrap();
         assert!(text.contains("\"timeout\":60000"));
         for event in &crate::get(QUIRKS.id).unwrap().spec.events {
             let asked = text.contains(&format!("\"{}\":[", event.native));

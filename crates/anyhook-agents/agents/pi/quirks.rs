@@ -9,7 +9,7 @@ use crate::quirks::set_status;
 use crate::respond::RenderedAnswer;
 use crate::spec::Scope;
 use crate::trust::{TrustLedger, TrustRecord, TrustSubject};
-use crate::{Quirks, plugin_program};
+use crate::{BridgeCall, Quirks, plugin_program};
 
 pub(super) struct PiQuirks {
     /// pi, or a fork of it.
@@ -77,8 +77,8 @@ impl Quirks for PiQuirks {
         Some(&QUIRKS)
     }
 
-    fn bridge_plugin(&self, command: &[String], seconds: f64) -> Option<String> {
-        let events = plugin_program::bridge_events(self.id, command, seconds)?;
+    fn bridge_plugin(&self, call: &BridgeCall<'_>) -> Option<String> {
+        let events = plugin_program::bridge_events(self.id, call)?;
         let head = plugin_program::BRIDGE_HEAD;
         Some(plugin_program::fill(
             self.id,

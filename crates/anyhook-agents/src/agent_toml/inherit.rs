@@ -16,8 +16,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::check_word;
 
-/// Top-level keys that a table takes from the one that it extends.
-const INHERITED: &[&str] = &[
+/// Keys of a table that it takes from the one that it extends.
+pub(super) const INHERITED: &[&str] = &[
     "config",
     "payload",
     "event",

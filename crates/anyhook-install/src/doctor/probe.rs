@@ -7,33 +7,30 @@
 //! An entry may be anyone's, so [`probe_safety`](super::probe_safety) decides
 //! whether it is started at all.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Shell, WindowsShell};
 use anyhook_model::event::field;
-use anyhook_model::{Decision, HookEvent};
-use anyhook_run::record::journal::{CURRENT_FILE_NAME, Journal};
+use anyhook_model::{Answer, Decision, HookEvent};
 use anyhook_run::run::exec::command::CommandLine;
 use anyhook_run::run::exec::{self, ProcessEnd, ProcessRequest};
 use anyhook_util::env;
-use anyhook_util::fs::{private_dir_builder, replace};
 use serde_json::{Value, json};
 
+use super::probe_daemon::{DAEMON_AWAY, SandboxDaemon};
+use super::probe_sandbox::ProbeSandbox;
 use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, probe_safety};
 use crate::command::{self, BridgeInvocation, BridgeProgram, PROGRAM_NAME, without_powershell};
 use crate::machine::Machine;
 use crate::scripts;
 use crate::target::Target;
+use crate::via_daemon;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 const BRIDGE_DEAD: &str = "bridge-dead";
-
-/// The reason that the probe's hook gives for its deny.
-const PROBE_DENY_REASON: &str = "anyhook-doctor-denies";
 
 /// How an installed entry starts the bridge.
 pub(super) struct ProbeCommand {
@@ -51,10 +48,32 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
     let Ok(sandbox) = ProbeSandbox::new(target.adapter) else {
         return;
     };
+    let mut daemon = SandboxDaemon::default();
     for (number, probe) in probe_commands(machine, target).into_iter().enumerate() {
         let Some(event) = target.adapter.event_by_native(&probe.event) else {
             continue;
         };
+        if via_daemon::parse_url(&probe.line).is_some() {
+            report.fired += 1;
+            let call = ProbeCall {
+                machine,
+                target,
+                sandbox: &sandbox,
+                event,
+                number,
+            };
+            match daemon.probe(&call, &probe.line) {
+                None => report.answered += 1,
+                Some(finding) => {
+                    report.findings.push(finding.for_target(target));
+                    // A daemon that does not run answers none of them.
+                    if report.findings.iter().any(|one| one.id == DAEMON_AWAY) {
+                        break;
+                    }
+                }
+            }
+            continue;
+        }
         if let Some(finding) = probe_safety::refusal(machine, target, &probe) {
             report.not_fired += 1;
             let finding = finding.for_target(target);
@@ -69,7 +88,14 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
             continue;
         }
         report.fired += 1;
-        match probe_entry(machine, target, &sandbox, event, &probe, number) {
+        let call = ProbeCall {
+            machine,
+            target,
+            sandbox: &sandbox,
+            event,
+            number,
+        };
+        match probe_entry(&call, &probe) {
             None => report.answered += 1,
             Some(finding) => {
                 report.findings.push(finding.for_target(target));
@@ -77,6 +103,37 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
                 break;
             }
         }
+    }
+    probe_plugin_socket(machine, target, &sandbox, &mut daemon, report);
+}
+
+/// The other way of a program that asks a daemon first.
+fn probe_plugin_socket(
+    machine: &Machine,
+    target: &Target,
+    sandbox: &ProbeSandbox,
+    daemon: &mut SandboxDaemon,
+    report: &mut DoctorReport,
+) {
+    if target.shape() != ConfigShape::Plugin {
+        return;
+    }
+    let text = anyhook_edit::read_text(&target.path).ok().flatten();
+    let socket = text.and_then(|text| via_daemon::plugin_socket(&text));
+    let mut events = target.adapter.spec.events.iter();
+    let event = events.find(|event| event.blocking == Blocking::Prevent);
+    if let (Some(socket), Some(event)) = (socket, event) {
+        let number = target.adapter.spec.events.len();
+        let call = ProbeCall {
+            machine,
+            target,
+            sandbox,
+            event,
+            number,
+        };
+        let findings = daemon.probe_socket(&call, Path::new(&socket)).into_iter();
+        let findings = findings.map(|finding| finding.for_target(target));
+        report.findings.extend(findings);
     }
 }
 
@@ -133,7 +190,7 @@ fn probe_commands(machine: &Machine, target: &Target) -> Vec<ProbeCommand> {
 fn started_argv(machine: &Machine, line: &str) -> Option<Vec<String>> {
     let BridgeInvocation { program, arguments } = command::bridge_invocation(line)?;
     let path = match &program {
-        BridgeProgram::Named(_) => None,
+        BridgeProgram::Named(_) | BridgeProgram::Daemon(_) => None,
         BridgeProgram::Searched => machine.searched_program(),
     };
     let path = path.map(|path| path.to_string_lossy().into_owned());
@@ -219,20 +276,73 @@ fn foreign_variables(slug: &str) -> Vec<String> {
         .collect()
 }
 
-fn probe_entry(
-    machine: &Machine,
-    target: &Target,
-    sandbox: &ProbeSandbox,
-    event: &EventSpec,
-    probe: &ProbeCommand,
-    number: usize,
-) -> Option<DoctorFinding> {
+/// The event that is fired through one entry.
+pub(super) struct ProbeCall<'a> {
+    pub machine: &'a Machine,
+    pub target: &'a Target,
+    pub sandbox: &'a ProbeSandbox,
+    pub event: &'a EventSpec,
+    pub number: usize,
+}
+
+impl ProbeCall<'_> {
+    pub(super) fn session(&self) -> String {
+        format!("anyhook-doctor-{}", self.number)
+    }
+
+    /// The payload, and the event that the bridge reads from it.
+    pub(super) fn payload(&self) -> Option<(Value, HookEvent)> {
+        let (adapter, event) = (self.target.adapter, self.event);
+        let synthetic = synthetic_event(event, &self.session(), &self.sandbox.project());
+        let encoded = adapter.encode(&synthetic, Some(&event.native))?;
+        let decoded = adapter.decode(&encoded.payload, Some(&event.native)).ok();
+        let decoded = decoded.map_or(synthetic, |decoded| decoded.event);
+        Some((encoded.payload, decoded))
+    }
+
+    /// A problem if this answer does not deny where it could.
+    pub(super) fn check_deny(&self, decoded: &HookEvent, answer: &Answer) -> Option<DoctorFinding> {
+        let (adapter, event) = (self.target.adapter, self.event);
+        let profile = event.answer.as_ref();
+        let profile = profile.and_then(|name| adapter.spec.answers.get(name));
+        let can_deny = event.blocking == Blocking::Prevent
+            && profile.is_some_and(|profile| !profile.deny.is_empty());
+        let Answer {
+            stdout,
+            stderr,
+            exit,
+        } = answer;
+        let read = adapter.decode_answer(decoded, &event.native, stdout, stderr, *exit);
+        if !can_deny || read.response.decision == Some(Decision::Deny) {
+            return None;
+        }
+        let what = format!(
+            "a deny at `{}` does not reach {}: it received `{}`",
+            event.native,
+            adapter.spec.name,
+            stdout.trim().lines().next().unwrap_or_default()
+        );
+        Some(
+            DoctorFinding::error("deny-lost", what)
+                .why("a guard would let everything pass")
+                .remedy(
+                    "check for a shell profile that prints something, or a wrapper around the bridge",
+                ),
+        )
+    }
+}
+
+fn probe_entry(call: &ProbeCall<'_>, probe: &ProbeCommand) -> Option<DoctorFinding> {
+    let ProbeCall {
+        machine,
+        target,
+        sandbox,
+        event,
+        ..
+    } = *call;
     let adapter = target.adapter;
-    let session = format!("anyhook-doctor-{number}");
-    let synthetic = synthetic_event(event, &session, &sandbox.project());
-    let encoded = adapter.encode(&synthetic, Some(&event.native))?;
-    let decoded = adapter.decode(&encoded.payload, Some(&event.native)).ok();
-    let decoded = decoded.map_or(synthetic, |decoded| decoded.event);
+    let session = call.session();
+    let (payload, decoded) = call.payload()?;
     // Without a folder in the payload the process's own folder counts, and the
     // user's hooks must not run.
     let cwd = match &decoded.cwd {
@@ -244,7 +354,7 @@ fn probe_entry(
         cwd,
         owns_process: false,
         env: sandbox.environment(machine, adapter, &decoded),
-        stdin: encoded.payload.to_string().as_bytes(),
+        stdin: payload.to_string().as_bytes(),
         timeout: PROBE_TIMEOUT,
         cancel: None,
     });
@@ -256,28 +366,12 @@ fn probe_entry(
     if !sandbox.has_record(&session, &event.native) {
         return unreached(format!("exit code {exit}"));
     }
-    let profile = event.answer.as_ref();
-    let profile = profile.and_then(|name| adapter.spec.answers.get(name));
-    let can_deny = event.blocking == Blocking::Prevent
-        && profile.is_some_and(|profile| !profile.deny.is_empty());
-    let stdout = String::from_utf8_lossy(&ended.stdout.bytes);
-    let read = adapter.decode_answer(&decoded, &event.native, &stdout, &stderr, exit);
-    if !can_deny || read.response.decision == Some(Decision::Deny) {
-        return None;
-    }
-    let what = format!(
-        "a deny at `{}` does not reach {}: it received `{}`",
-        probe.event,
-        adapter.spec.name,
-        stdout.trim().lines().next().unwrap_or_default()
-    );
-    Some(
-        DoctorFinding::error("deny-lost", what)
-            .why("a guard would let everything pass")
-            .remedy(
-                "check for a shell profile that prints something, or a wrapper around the bridge",
-            ),
-    )
+    let answer = Answer {
+        stdout: String::from_utf8_lossy(&ended.stdout.bytes).into_owned(),
+        stderr: stderr.into_owned(),
+        exit,
+    };
+    call.check_deny(&decoded, &answer)
 }
 
 pub(super) fn unreached_bridge(
@@ -337,102 +431,4 @@ fn synthetic_event(event: &EventSpec, session: &str, project: &Path) -> HookEven
             .collect(),
         ..HookEvent::default()
     }
-}
-
-/// A temporary folder in which the bridge finds only the probe's hook.
-struct ProbeSandbox {
-    folder: PathBuf,
-}
-
-impl ProbeSandbox {
-    fn new(adapter: &Adapter) -> std::io::Result<Self> {
-        let temp = std::env::temp_dir();
-        let folder = (0_u32..1000)
-            .map(|n| temp.join(format!("anyhook-doctor-{}-{n}", std::process::id())))
-            .find_map(|path| match private_dir_builder().create(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
-                made => Some(made.map(|()| path)),
-            })
-            .ok_or(std::io::ErrorKind::AlreadyExists)??;
-        let sandbox = Self {
-            folder: anyhook_util::paths::canonicalize(&folder).unwrap_or(folder),
-        };
-        for name in ["config", "managed", "state", "project", "project/.git"] {
-            private_dir_builder().create(sandbox.folder.join(name))?;
-        }
-        let path = sandbox.folder.join("config/hooks.json");
-        replace(&path, denying_manifest(adapter).to_string().as_bytes())?;
-        Ok(sandbox)
-    }
-
-    fn project(&self) -> PathBuf {
-        self.folder.join("project")
-    }
-
-    fn environment(
-        &self,
-        machine: &Machine,
-        adapter: &Adapter,
-        event: &HookEvent,
-    ) -> Vec<(String, String)> {
-        let own = |name: &str| self.folder.join(name).to_string_lossy().into_owned();
-        let mut variables = vec![
-            env::ANYHOOK.with("1"),
-            env::ANYHOOK_CONFIG_DIR.with(own("config")),
-            env::ANYHOOK_MANAGED_DIR.with(own("managed")),
-            env::ANYHOOK_STATE_DIR.with(own("state")),
-        ];
-        let root = machine.root.to_string_lossy();
-        for (name, template) in &adapter.spec.env {
-            let session = event.session_id.as_deref().unwrap_or_default();
-            let value = template
-                .replace("{project}", &root)
-                .replace("{session_id}", session)
-                .replace("{transcript_path}", "")
-                .replace("{event}", &event.native_event)
-                .replace("{tool}", event.native_tool_name().unwrap_or_default());
-            variables.push((name.to_string(), value));
-        }
-        variables
-    }
-
-    /// Whether the probe's hook ran for this event.
-    fn has_record(&self, session: &str, native: &str) -> bool {
-        let journal = Journal::new(&self.folder.join("state"));
-        let text =
-            std::fs::read_to_string(journal.folder().join(CURRENT_FILE_NAME)).unwrap_or_default();
-        text.lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .any(|record| {
-                let text = |at: &str| record.pointer(at).and_then(Value::as_str);
-                text("/event/native_event") == Some(native)
-                    && text("/event/session_id").is_none_or(|known| known == session)
-                    && record.pointer("/hooks/0").is_some()
-            })
-    }
-}
-
-impl Drop for ProbeSandbox {
-    fn drop(&mut self) {
-        let _best_effort = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// A manifest with one hook per event of the agent, which denies.
-fn denying_manifest(adapter: &Adapter) -> Value {
-    let events = adapter.spec.events.iter();
-    let names: BTreeSet<&str> = events
-        .map(|event| event.is.as_deref().unwrap_or(&event.native))
-        .collect();
-    let hooks: Vec<Value> = names
-        .into_iter()
-        .map(|name| {
-            json!({"name": "doctor", "event": name, "blocking": true, "handler": {
-                "type": "command",
-                "command": format!("echo {PROBE_DENY_REASON} >&2; exit 2"),
-                "platform": {"windows": format!("echo {PROBE_DENY_REASON} 1>&2 & exit 2")},
-            }})
-        })
-        .collect();
-    json!({"spec": "hooks/1.0", "hooks": hooks})
 }

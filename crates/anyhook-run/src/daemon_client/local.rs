@@ -178,8 +178,40 @@ impl LocalDaemon<'_> {
         Ok(answer)
     }
 
+    /// Whether it takes a hook call from a client that has no token. The call has no event,
+    /// so no hook runs.
+    pub(super) fn check_hook_route(&self, path: &str) -> Result<(), LocalError> {
+        let (mut stream, _) = self.connect()?;
+        let away = |error: io::Error| ServerProblem::Away(format!("{}: {error}", self.name));
+        let request = format!(
+            "POST {}{path} HTTP/1.0\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n[]",
+            self.base_path(),
+            self.name
+        );
+        stream.set_timeouts(LIVENESS_INTERVAL).map_err(away)?;
+        write_request(&mut stream, request.as_bytes()).map_err(away)?;
+        let mut answer = Vec::new();
+        let read = self.read_answer(&mut stream, &mut answer);
+        let status = parse_reply(&answer).map(|reply| reply.status);
+        match status {
+            Some(200 | 400) => Ok(()),
+            Some(401) => Err(ServerProblem::Away(format!(
+                "{} wants its token, which an http hook does not send; start it without `--require-token`",
+                self.name
+            ))
+            .into()),
+            Some(status) => {
+                Err(ServerProblem::Away(format!("{} answered {status}", self.name)).into())
+            }
+            None => {
+                read.map_err(away)?;
+                Err(ServerProblem::Away(format!("{} gave no answer", self.name)).into())
+            }
+        }
+    }
+
     /// Whether it answers in time on another connection.
-    fn is_alive(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         self.connect().is_ok()
     }
 

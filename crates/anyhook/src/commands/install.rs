@@ -9,10 +9,11 @@ use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope;
 use anyhook_install::native_hooks::ActiveHooks;
 use anyhook_install::{
-    EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds, ProgramNaming,
-    ProgramPlan, Target, agent_trust, notes, scope_name, select,
+    BridgeTransport, EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds,
+    ProgramNaming, ProgramPlan, Target, agent_trust, notes, scope_name, select,
 };
 use anyhook_run::config::trust::TrustStore;
+use anyhook_run::daemon_client;
 use anyhook_run::record::old_files;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
@@ -31,7 +32,8 @@ use crate::table;
 #[command(after_help = "Examples:
   anyhook install --dry-run
   anyhook install --agent claude-code --agent codex
-  anyhook install --scope user --yes")]
+  anyhook install --scope user --yes
+  anyhook install --scope user --via daemon")]
 pub(crate) struct InstallArgs {
     /// Only this agent; repeat for more [default: all agents found]
     #[arg(long, value_name = "AGENT")]
@@ -46,6 +48,9 @@ pub(crate) struct InstallArgs {
     /// Start the program by its absolute path, by the name `anyhook`, or wherever it is found, doing nothing where it is not [default: search in a project, absolute for a user]
     #[arg(long, value_enum)]
     command: Option<CommandName>,
+    /// Let each call start the program, or ask your running `anyhook serve` where that is safe [default: as installed, or process]
+    #[arg(long, value_name = "process|daemon|http://127.0.0.1:PORT", value_parser = parse_transport)]
+    via: Option<BridgeTransport>,
     /// Write to this config file, for an agent that has several
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
@@ -97,6 +102,17 @@ impl ScopeName {
     }
 }
 
+fn parse_transport(text: &str) -> Result<BridgeTransport, String> {
+    match text {
+        "process" => Ok(BridgeTransport::Process),
+        "daemon" => Ok(BridgeTransport::daemon()),
+        address if daemon_client::is_local(address) => Ok(BridgeTransport::Daemon {
+            address: address.trim_end_matches('/').to_owned(),
+        }),
+        _ => Err("use `process`, `daemon` or the address of a daemon on this machine, such as `http://127.0.0.1:24665`".to_owned()),
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CommandName {
     Absolute,
@@ -126,6 +142,12 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     let scope = args.scope.scope();
     if scope == Scope::Project && Some(&world.root) == world.home.as_ref() {
         bail!("this is your home folder, not a project; use `--scope user` for all projects");
+    }
+    let is_via_daemon = matches!(args.via, Some(BridgeTransport::Daemon { .. }));
+    if is_via_daemon && !anyhook_install::is_personal(scope) {
+        bail!(
+            "`--via daemon` needs `--scope user`: a project's files are shared with people who may not run a daemon"
+        );
     }
     let (adapters, skipped) = if args.agent.is_empty() {
         select::detected_agents(&world, scope)
@@ -158,12 +180,18 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
     let active = ActiveHooks::load(&world);
     let mut planned = Vec::new();
     let mut results = Vec::new();
-    for adapter in adapters {
-        let bridge = match &args.file {
-            Some(file) => Target::for_path(&world, adapter, file),
-            None => Target::for_scope(&world, adapter, scope),
-        }
-        .and_then(|target| Installation::plan(&world, target, &events, &needs, &program.program))
+    for target in find_targets(args, &world, adapters, &mut results) {
+        let adapter = target.adapter;
+        // What was chosen before stays.
+        let transport = args.via.clone().unwrap_or_else(|| target.transport());
+        let bridge = Installation::plan(
+            &world,
+            target,
+            &events,
+            &needs,
+            &program.program,
+            &transport,
+        )
         .map(|bridge| match why_hooks_stay(&world, &bridge, args) {
             None => bridge.moving(&world, &active),
             Some(_) => bridge,
@@ -229,6 +257,28 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
         }
     }
     Ok(status(&results))
+}
+
+/// The files to install into; an agent that has none is a failed result.
+fn find_targets(
+    args: &InstallArgs,
+    world: &Machine,
+    adapters: Vec<&'static Adapter>,
+    results: &mut Vec<AgentResult>,
+) -> Vec<Target> {
+    let scope = args.scope.scope();
+    let mut targets = Vec::new();
+    for adapter in adapters {
+        let found = match &args.file {
+            Some(file) => Target::for_path(world, adapter, file).map(|target| vec![target]),
+            None => Target::all_for_scope(world, adapter, scope),
+        };
+        match found {
+            Ok(found) => targets.extend(found),
+            Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
+        }
+    }
+    targets
 }
 
 /// Why the user's own hooks are not taken out of the file: the bridge would not

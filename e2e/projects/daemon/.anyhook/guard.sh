@@ -19,5 +19,6 @@ case $payload in
 *last-denied.txt*) echo "last ${by-itself}" >> "$HOME/guard-runs" ;;
 esac
 case $payload in
+*ask-me.txt*) echo '{"decision": "ask", "reason": "REASON-ASK is this for today?"}' ;;
 *-denied.txt*) echo '{"decision": "deny", "reason": "REASON-DAEMON this command is not for today"}' ;;
 esac

@@ -1,0 +1,131 @@
+//! Checks the way through a daemon: that the user's daemon takes the calls of an entry,
+//! and that a deny of this program reaches the agent in an http response.
+//!
+//! The user's daemon gets no event, because it would run the user's hooks. The deny is
+//! tested with a daemon of its own in the probe's sandbox.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhook_model::{Answer, HookEvent};
+use anyhook_run::daemon_client;
+use anyhook_run::run::http::{self, HttpRequest};
+use serde_json::Value;
+
+use super::DoctorFinding;
+use super::probe::ProbeCall;
+
+pub(super) const DAEMON_AWAY: &str = "daemon-away";
+
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A daemon in the probe's sandbox, started when it is first needed.
+#[derive(Default)]
+pub(super) struct SandboxDaemon {
+    running: Option<(Child, String)>,
+}
+
+impl SandboxDaemon {
+    /// A problem with an entry that posts to `url`.
+    pub(super) fn probe(&mut self, call: &ProbeCall<'_>, url: &str) -> Option<DoctorFinding> {
+        if let Err(why) = daemon_client::check_http_entry(url, &call.machine.dirs) {
+            let name = &call.target.adapter.spec.name;
+            let what = format!("`{url}` gets no answer: {why}");
+            return Some(
+                DoctorFinding::error(DAEMON_AWAY, what)
+                    .why(format!("{name} blocks every tool call"))
+                    .remedy("start `anyhook serve`, or run `anyhook install --scope user --via process`"),
+            );
+        }
+        let (_, route) = url.split_once("/hooks/")?;
+        self.probe_deny(call, &format!("/hooks/{route}"))
+    }
+
+    /// A problem with the way of a generated program through the socket of a daemon.
+    pub(super) fn probe_socket(
+        &mut self,
+        call: &ProbeCall<'_>,
+        socket: &Path,
+    ) -> Vec<DoctorFinding> {
+        let what = format!("no daemon answers at `{}`", socket.display());
+        let away = (!daemon_client::is_on_socket(socket)).then(|| {
+            DoctorFinding::new(super::Severity::Info, DAEMON_AWAY, what)
+                .why("hooks run all the same: each call starts the program")
+                .remedy("start `anyhook serve`")
+        });
+        let route = format!("/hooks/{}", call.target.slug());
+        away.into_iter()
+            .chain(self.probe_deny(call, &route))
+            .collect()
+    }
+
+    /// A problem if a deny does not reach the agent through a daemon of this program.
+    fn probe_deny(&mut self, call: &ProbeCall<'_>, route: &str) -> Option<DoctorFinding> {
+        let (payload, decoded) = call.payload()?;
+        let failed = |why: String| {
+            let what = format!("a daemon of this program does not run hooks: {why}");
+            DoctorFinding::error("daemon-dead", what)
+                .why("what a guard denies could not be tested")
+                .remedy("run `anyhook serve` and read what it prints")
+        };
+        let address = match self.address(call, &decoded) {
+            Ok(address) => address,
+            Err(why) => return Some(failed(why)),
+        };
+        let posted = http::send(&HttpRequest {
+            url: format!("{address}{route}"),
+            headers: Vec::new(),
+            body: payload.to_string().into_bytes(),
+            timeout: ANSWER_TIMEOUT,
+        });
+        match posted {
+            Err(why) => Some(failed(why)),
+            Ok(response) => {
+                let answer = Answer {
+                    stdout: response.text,
+                    ..Answer::default()
+                };
+                call.check_deny(&decoded, &answer)
+            }
+        }
+    }
+
+    fn address(&mut self, call: &ProbeCall<'_>, event: &HookEvent) -> Result<String, String> {
+        if let Some((_, address)) = &self.running {
+            return Ok(address.clone());
+        }
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let variables = call
+            .sandbox
+            .environment(call.machine, call.target.adapter, event);
+        let mut child = Command::new(program)
+            .args(["serve", "--json", "--listen", "127.0.0.1:0"])
+            .envs(variables)
+            .current_dir(call.sandbox.project())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut line = String::new();
+        let read = child
+            .stdout
+            .take()
+            .map(|stdout| BufReader::new(stdout).read_line(&mut line));
+        let told: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = told.get("url").and_then(Value::as_str).map(str::to_owned);
+        self.running = Some((child, address.clone().unwrap_or_default()));
+        address.ok_or_else(|| format!("it did not start ({read:?})"))
+    }
+}
+
+impl Drop for SandboxDaemon {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.running {
+            let _gone_already = child.kill();
+            let _reaped = child.wait();
+        }
+    }
+}

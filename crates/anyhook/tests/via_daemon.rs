@@ -1,0 +1,463 @@
+//! `anyhook install --via daemon`: entries and generated programs that ask a running
+//! daemon. Whatever happens to the daemon, a guard holds.
+#![cfg(unix)] // drives Node.js and signals
+#![cfg(test)]
+
+#[path = "serve_support/mod.rs"]
+mod serve_support;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhook_agents::spec::{ConfigShape, Scope};
+use anyhook_testkit::{ProcessOutput, Scratch};
+use serde_json::{Value, json};
+use serve_support::{Daemon, anyhook, send};
+
+/// A user's guard that denies everything, and says in whose process it ran.
+fn guarded() -> Scratch {
+    guarded_by("echo \"denied by ${TZ}\" >&2; exit 2")
+}
+
+fn guarded_by(command: &str) -> Scratch {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let manifest = json!({"spec": "hooks/1.0", "hooks": [{
+        "name": "guard", "event": "before_tool_execute", "blocking": true,
+        "handler": {"type": "command", "command": command}
+    }]});
+    let path = scratch.config().join("hooks.json");
+    scratch.file(path, &manifest.to_string()).unwrap();
+    scratch
+}
+
+fn install(scratch: &Scratch, agent: &str, via: &str) -> ProcessOutput {
+    let args = ["install", "--agent", agent, "--scope", "user", "--yes"];
+    let ran = anyhook(scratch, &[&args[..], &["--via", via]].concat(), "");
+    assert_eq!(ran.exit, Some(0), "{agent}: {}{}", ran.stdout, ran.stderr);
+    ran
+}
+
+fn claude_settings(scratch: &Scratch) -> PathBuf {
+    scratch.home().join(".claude/settings.json")
+}
+
+fn claude_handlers(scratch: &Scratch) -> Value {
+    let text = std::fs::read_to_string(claude_settings(scratch)).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    settings["hooks"].clone()
+}
+
+const CLAUDE_CALL: &str = r#"{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/t.jsonl","cwd":"/","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"t1"}"#;
+
+#[test]
+fn claude_code_asks_the_daemon_at_tool_calls_and_fails_closed() {
+    let scratch = guarded();
+    let before = "{\n  // mine\n  \"model\": \"x\"\n}\n";
+    scratch.file(claude_settings(&scratch), before).unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let said = install(&scratch, "claude-code", &daemon.url);
+    assert!(said.stdout.contains("installed"), "{}", said.stdout);
+    assert!(
+        said.stderr
+            .contains("blocks there while `anyhook serve` does not run"),
+        "{}",
+        said.stderr
+    );
+    let hooks = claude_handlers_jsonc(&scratch);
+    for event in ["PreToolUse", "PostToolUse", "PostToolBatch"] {
+        let entry = &hooks[event][0]["hooks"][0];
+        assert_eq!(entry["type"], "http", "{event}");
+        assert_eq!(entry["onFailure"], "block", "{event}");
+    }
+    // Exit codes, a run that could not end, or no http hooks at all.
+    for event in [
+        "PostToolUseFailure",
+        "Stop",
+        "SessionStart",
+        "UserPromptSubmit",
+    ] {
+        assert_eq!(hooks[event][0]["hooks"][0]["type"], "command", "{event}");
+    }
+    let url = hooks["PreToolUse"][0]["hooks"][0]["url"].as_str().unwrap();
+    let path = url.strip_prefix(&daemon.url).unwrap();
+    let reply = daemon.post(path, CLAUDE_CALL);
+    let answer: Value = serde_json::from_str(&reply.body).unwrap();
+    let output = &answer["hookSpecificOutput"];
+    assert_eq!(output["permissionDecision"], "deny", "{answer}");
+    assert_eq!(output["permissionDecisionReason"], "denied by UTC");
+
+    // What was chosen stays until something else is chosen.
+    let text = std::fs::read_to_string(claude_settings(&scratch)).unwrap();
+    let again = anyhook(
+        &scratch,
+        &[
+            "install",
+            "--agent",
+            "claude-code",
+            "--scope",
+            "user",
+            "--yes",
+        ],
+        "",
+    );
+    assert!(
+        again.stdout.contains("already installed"),
+        "{}",
+        again.stdout
+    );
+    assert_eq!(
+        std::fs::read_to_string(claude_settings(&scratch)).unwrap(),
+        text
+    );
+    install(&scratch, "claude-code", "process");
+    assert!(
+        !std::fs::read_to_string(claude_settings(&scratch))
+            .unwrap()
+            .contains("\"http\"")
+    );
+    install(&scratch, "claude-code", &daemon.url);
+    let gone = anyhook(
+        &scratch,
+        &[
+            "uninstall",
+            "--agent",
+            "claude-code",
+            "--scope",
+            "user",
+            "--yes",
+        ],
+        "",
+    );
+    assert_eq!(gone.exit, Some(0), "{}", gone.stderr);
+    assert_eq!(
+        std::fs::read_to_string(claude_settings(&scratch)).unwrap(),
+        before
+    );
+}
+
+fn claude_handlers_jsonc(scratch: &Scratch) -> Value {
+    let text = std::fs::read_to_string(claude_settings(scratch)).unwrap();
+    let plain: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().starts_with("//"))
+        .collect();
+    let settings: Value = serde_json::from_str(&plain.join("\n")).unwrap();
+    settings["hooks"].clone()
+}
+
+#[test]
+fn no_agent_gets_an_http_entry_that_fails_open() {
+    let scratch = guarded();
+    let mut by_daemon = Vec::new();
+    for adapter in anyhook_agents::all().filter(|adapter| !adapter.spec.pseudo) {
+        let slug = &*adapter.spec.id;
+        let has_user_file = adapter
+            .spec
+            .files
+            .iter()
+            .any(|file| file.scope == Scope::User && file.write);
+        if !has_user_file {
+            continue;
+        }
+        let said = install(&scratch, slug, "daemon");
+        let is_plugin = adapter.spec.config.shape == ConfigShape::Plugin;
+        let text = written_text(&scratch, slug);
+        if is_plugin {
+            assert!(text.contains("\"socket\":"), "{slug}: {text}");
+            by_daemon.push(slug.to_owned());
+        } else if text.contains("/hooks/") && text.contains("24665") {
+            let closed = adapter.spec.config.handler.fail_closed.as_ref().unwrap();
+            let key = closed.at.trim_start_matches('/');
+            let entries = text.matches("24665").count();
+            assert_eq!(
+                text.matches(&format!("\"{key}\"")).count(),
+                entries,
+                "{slug}: {text}"
+            );
+            by_daemon.push(slug.to_owned());
+        } else {
+            assert!(
+                said.stderr
+                    .contains("still starts the program at every event"),
+                "{slug}: {}",
+                said.stderr
+            );
+        }
+        let gone = anyhook(
+            &scratch,
+            &["uninstall", "--agent", slug, "--scope", "user", "--yes"],
+            "",
+        );
+        assert_eq!(gone.exit, Some(0), "{slug}: {}", gone.stderr);
+    }
+    assert_eq!(by_daemon, ["claude-code", "kilo", "opencode", "pi"]);
+}
+
+/// The text of every file below the home that names anyhook, apart from its own folders.
+fn written_text(scratch: &Scratch, slug: &str) -> String {
+    let status = anyhook(scratch, &["status", "--agent", slug, "--json"], "");
+    let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
+    let mut text = String::new();
+    let mut folders = vec![scratch.home()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Ok(content) = std::fs::read_to_string(&path) {
+                let is_ours = content.contains("--agent") || content.contains("/hooks/");
+                text.push_str(if is_ours { &content } else { "" });
+            }
+        }
+    }
+    assert!(!text.is_empty(), "{slug}: {status}");
+    text
+}
+
+#[test]
+fn a_shared_file_never_refers_to_a_daemon() {
+    let scratch = guarded();
+    let ran = anyhook(
+        &scratch,
+        &[
+            "install",
+            "--agent",
+            "claude-code",
+            "--via",
+            "daemon",
+            "--yes",
+        ],
+        "",
+    );
+    assert_ne!(ran.exit, Some(0));
+    assert!(
+        ran.stderr.contains("`--via daemon` needs `--scope user`"),
+        "{}",
+        ran.stderr
+    );
+    let ran = anyhook(
+        &scratch,
+        &["install", "--scope", "user", "--via", "http://example.com"],
+        "",
+    );
+    assert_ne!(ran.exit, Some(0));
+    assert!(
+        ran.stderr.contains("a daemon on this machine"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_fail_closed_policy_keeps_the_program_and_blocks_when_it_fails() {
+    let scratch = guarded();
+    let policy = scratch.managed().join("policy.yaml");
+    scratch.file(policy, "fail_closed: true\n").unwrap();
+    let said = install(&scratch, "claude-code", "daemon");
+    assert!(
+        said.stderr.contains("a managed policy has `fail_closed`"),
+        "{}",
+        said.stderr
+    );
+    let hooks = claude_handlers(&scratch);
+    let entry = &hooks["PreToolUse"][0]["hooks"][0];
+    assert_eq!(
+        (&entry["type"], &entry["onFailure"]),
+        (&json!("command"), &json!("block"))
+    );
+    // A run that could never end is worse than a stop hook that does not run.
+    assert_eq!(hooks["Stop"][0]["hooks"][0]["onFailure"], Value::Null);
+    install(&scratch, "mistral-vibe", "process");
+    let vibe = std::fs::read_to_string(scratch.home().join(".vibe/hooks.toml")).unwrap();
+    let entries: Vec<&str> = vibe.split("[[hooks]]").skip(1).collect();
+    for entry in entries {
+        let is_closed = entry.contains("strict = true");
+        assert_eq!(is_closed, entry.contains("type = \"pre_tool\""), "{vibe}");
+    }
+}
+
+#[test]
+fn doctor_proves_both_ways() {
+    let scratch = guarded();
+    let daemon = Daemon::start(&scratch, &[]);
+    install(&scratch, "claude-code", &daemon.url);
+    let report = doctor(&scratch, "claude-code");
+    assert_eq!(report["fired"], report["answered"], "{report}");
+    assert_eq!(errors(&report), Vec::<String>::new(), "{report}");
+    daemon.kill();
+    let report = doctor(&scratch, "claude-code");
+    assert_eq!(errors(&report), ["daemon-away"], "{report}");
+    // Something else listens there and lets everything pass.
+    let other = Scratch::new().unwrap();
+    let stranger = Daemon::start(&other, &[]);
+    install(&scratch, "claude-code", &stranger.url);
+    let report = doctor(&scratch, "claude-code");
+    assert_eq!(errors(&report), ["daemon-away"], "{report}");
+    let strict = Daemon::start(&scratch, &["--require-token"]);
+    install(&scratch, "claude-code", &strict.url);
+    let report = doctor(&scratch, "claude-code");
+    assert_eq!(errors(&report), ["daemon-away"], "{report}");
+    assert!(report.to_string().contains("--require-token"), "{report}");
+    install(&scratch, "opencode", "daemon");
+    let report = doctor(&scratch, "opencode");
+    assert_eq!(errors(&report), Vec::<String>::new(), "{report}");
+}
+
+fn doctor(scratch: &Scratch, agent: &str) -> Value {
+    let ran = anyhook(scratch, &["doctor", "--agent", agent, "--json"], "");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
+}
+
+fn errors(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    let findings = findings.filter(|one| one["severity"] == "error");
+    findings
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+const DRIVER: &str = r#"
+const module = await import(process.argv[2]);
+const hooks = await module.anyhook({ directory: process.cwd() });
+const told = { args: { command: "ls" } };
+try {
+  await hooks["tool.execute.before"]({ tool: "bash", sessionID: "s", callID: "c" }, told);
+  console.log("it ran");
+} catch (error) {
+  console.log(error.message);
+}
+process.exit(0);
+"#;
+
+/// What becomes of a tool call under OpenCode's plugin.
+fn plugin_call(scratch: &Scratch) -> String {
+    let driver = scratch.file("driver.mjs", DRIVER).unwrap();
+    let plugin = scratch.home().join(".config/opencode/plugin/anyhook.js");
+    let plugin = if plugin.exists() {
+        plugin
+    } else {
+        scratch.home().join(".config/opencode/plugins/anyhook.js")
+    };
+    let ran = scratch
+        .command("node")
+        .env("TZ", "the program")
+        .env("ANYHOOK_TRUST", "all")
+        .run([driver.to_str().unwrap(), plugin.to_str().unwrap()], "")
+        .unwrap();
+    assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
+    ran.stdout.trim().to_owned()
+}
+
+fn has_node() -> bool {
+    let found = Command::new("node")
+        .arg("--version")
+        .output()
+        .is_ok_and(|ran| ran.status.success());
+    if !found {
+        eprintln!("skipped: there is no `node` on PATH");
+    }
+    found
+}
+
+#[test]
+fn a_plugin_asks_the_daemon_and_starts_the_program_without_it() {
+    if !has_node() {
+        return;
+    }
+    let scratch = guarded();
+    let daemon = Daemon::start(&scratch, &[]);
+    install(&scratch, "opencode", "daemon");
+    assert_eq!(plugin_call(&scratch), "denied by UTC");
+    let socket = scratch.state().join("daemon.sock");
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).unwrap();
+    assert_eq!(
+        plugin_call(&scratch),
+        "denied by the program",
+        "a socket for everyone"
+    );
+    std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600)).unwrap();
+    let pid = daemon.pid().to_string();
+    let signal = |name: &str| Command::new("kill").args([name, &pid]).status().unwrap();
+    assert!(signal("-STOP").success());
+    assert_eq!(
+        plugin_call(&scratch),
+        "denied by the program",
+        "a daemon that hangs"
+    );
+    assert!(signal("-CONT").success());
+    assert_eq!(plugin_call(&scratch), "denied by UTC");
+    daemon.kill();
+    assert_eq!(
+        plugin_call(&scratch),
+        "denied by the program",
+        "a killed daemon"
+    );
+    std::fs::remove_file(&socket).unwrap();
+    assert_eq!(plugin_call(&scratch), "denied by the program", "no socket");
+}
+
+#[test]
+fn a_daemon_that_dies_inside_a_hook_opens_no_guard() {
+    if !has_node() {
+        return;
+    }
+    // Kills the daemon that started it, and waits until it is gone.
+    let script = r#"if [ "$TZ" = UTC ]; then kill -KILL $(cat "$HOME/daemon.pid"); sleep 1; fi; echo "denied by $TZ" >&2; exit 2"#;
+    let scratch = guarded_by(script);
+    let daemon = Daemon::start(&scratch, &[]);
+    scratch
+        .file(scratch.home().join("daemon.pid"), &daemon.pid().to_string())
+        .unwrap();
+    install(&scratch, "opencode", "daemon");
+    assert_eq!(plugin_call(&scratch), "denied by the program");
+}
+
+#[test]
+fn what_pretends_to_be_the_daemon_on_its_socket_is_not_believed() {
+    if !has_node() {
+        return;
+    }
+    let scratch = guarded();
+    install(&scratch, "opencode", "daemon");
+    let socket = scratch.state().join("daemon.sock");
+    std::fs::create_dir_all(scratch.state()).unwrap();
+    for answer in [
+        "",
+        "HTTP/1.0 200 OK\r\n\r\n{}",
+        "HTTP/1.0 503 Busy\r\nx-anyhook-exit-code: 0\r\n\r\n{}",
+        "HTTP/1.0 200 OK\r\nx-anyhook-exit-code: 0\r\ncontent-length: 90\r\n\r\n{\"deny\":",
+        "garbage",
+    ] {
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o600)).unwrap();
+        std::thread::spawn(move || {
+            use std::io::{Read as _, Write as _};
+            if let Ok((mut stream, _)) = listener.accept() {
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+        assert_eq!(plugin_call(&scratch), "denied by the program", "{answer}");
+        std::fs::remove_file(&socket).unwrap();
+    }
+}
+
+#[test]
+fn the_entries_of_two_scopes_are_told_apart_over_http() {
+    let runs = "echo run >> \"$HOME/runs\"; echo no >&2; exit 2";
+    let scratch = guarded_by(runs);
+    let daemon = Daemon::start(&scratch, &[]);
+    for scope in ["user", "local"] {
+        let path = format!("/hooks/claude-code?scope={scope}");
+        let reply = send(&daemon.url, "POST", &path, &[], CLAUDE_CALL);
+        assert!(reply.body.contains("\"deny\""), "{}", reply.body);
+    }
+    let count = std::fs::read_to_string(scratch.home().join("runs")).unwrap();
+    assert_eq!(
+        count.lines().count(),
+        1,
+        "one call, delivered by two entries"
+    );
+}
