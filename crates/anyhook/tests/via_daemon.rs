@@ -6,7 +6,7 @@
 #[path = "serve_support/mod.rs"]
 mod serve_support;
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -79,6 +79,8 @@ impl SandboxDaemon {
             headers: Vec::new(),
             body: payload.to_string().into_bytes(),
             timeout: ANSWER_TIMEOUT,
+            proxy: None,
+            ignores_env: true,
         });
         match posted {
             Err(why) => Some(failed(why)),
