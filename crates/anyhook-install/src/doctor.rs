@@ -248,7 +248,7 @@ fn unproven(adapter: &Adapter, bridged: &[&Target]) -> Option<DoctorFinding> {
         adapter.spec.name, adapter.spec.verified.version
     );
     Some(
-        DoctorFinding::warning("unproven", what)
+        DoctorFinding::new(Severity::Info, "unproven", what)
             .for_target(bridged.first()?)
             .why("nobody has seen a guard hold in it")
             .remedy("try a call that your guard denies, and see that it does not run"),

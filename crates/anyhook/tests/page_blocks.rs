@@ -91,6 +91,11 @@ const BLOCKS: &[(&str, &str, How)] = &[
     ("docs/daemon.md", "$ anyhook serve", By("serve.rs")),
     (
         "docs/daemon.md",
+        "anyhook install --scope user --via daemon",
+        By("via_daemon.rs"),
+    ),
+    (
+        "docs/daemon.md",
         "{\"hook_type\": \"pre-tool-use\", \"input_data\": {\"session_id\": \"…\", \"tool_name\": \"Bash\", \"tool_input\": {}}}",
         Json,
     ),

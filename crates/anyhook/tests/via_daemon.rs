@@ -311,10 +311,10 @@ fn doctor(scratch: &Scratch, agent: &str) -> Value {
 }
 
 fn errors(report: &Value) -> Vec<String> {
-    let findings = report["findings"].as_array().unwrap().iter();
+    let findings = report["diagnostics"].as_array().unwrap().iter();
     let findings = findings.filter(|one| one["severity"] == "error");
     findings
-        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .map(|one| one["code"].as_str().unwrap().to_owned())
         .collect()
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn a_record_is_returned_whole(opener: Opener) {
             "agent": "claude-code", "event": "before_tool_execute", "type": "BEFORE_TOOL",
             "native_event": "PreToolUse", "session_id": "s1", "cwd": "/p", "tool": "shell",
             "detail": "echo r1", "decision": "deny", "reason": "No `rm` here",
-            "duration_ms": 5.0, "hooks": 1
+            "duration_ms": 5.0, "hooks": 1, "failed": 0
         })
     );
     assert!(opener().event("r2").unwrap().is_none());

@@ -76,14 +76,18 @@ function run(entry, text, directory) {
 
     function finish(code) {
       clearTimeout(timer);
-      if (code === 2) resolve({ deny: errors.trim() || "A hook denied this and gave no reason." });
-      try {
-        resolve(code === 0 ? JSON.parse(out.trim() || "{}") : undefined);
-      } catch {
-        resolve(undefined);
-      }
+      resolve(decision(code, out, errors));
     }
   });
+}
+
+function decision(code, out, errors) {
+  if (code === 2) return { deny: errors.trim() || "A hook denied this and gave no reason." };
+  try {
+    return code === 0 ? JSON.parse(out.trim() || "{}") : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function kill(child) {
