@@ -218,6 +218,7 @@ const BLOCKS: &[(&str, &str, How)] = &[
     ),
     ("docs/opentelemetry.md", "otlp:", Config),
     ("docs/opentelemetry.md", "date = \"2026-01-31\"", Toml),
+    ("docs/opentelemetry.md", "spec: hooks/1.0", Manifest),
     ("docs/own-agent.md", "id = \"mine\"", AgentTable),
     (
         "docs/packaging.md",

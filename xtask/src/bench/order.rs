@@ -104,11 +104,11 @@ impl<'a> Order<'a> {
         let size = |pattern: &String| all.get(pattern).copied().unwrap_or_default();
         let (lean, wasteful): (Vec<_>, Vec<_>) = self.patterns.iter().partition(|pattern| {
             let used = self.used_bytes.get(*pattern).copied().unwrap_or_default();
-            size(*pattern) <= used * (MAX_UNUSED + 1)
+            size(pattern) <= used * (MAX_UNUSED + 1)
         });
         let wasteful = wasteful
             .into_iter()
-            .filter(|pattern| size(*pattern) <= MAX_WASTEFUL_BYTES);
+            .filter(|pattern| size(pattern) <= MAX_WASTEFUL_BYTES);
         let mut text = HEADER.to_owned();
         for pattern in lean.into_iter().chain(wasteful) {
             let _ = writeln!(text, "{pattern}");

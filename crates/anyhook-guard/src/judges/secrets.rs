@@ -1012,15 +1012,16 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
                 "this prints a variable that holds a secret",
             );
         }
-        "sops" if texts.first() == Some(&"exec-env") => {
-            if texts.iter().skip(2).any(|text| {
-                matches!(
-                    text.split_whitespace().next(),
-                    Some("env" | "printenv" | "set")
-                )
-            }) {
-                found.deny("environment", shown(), reason);
-            }
+        "sops"
+            if texts.first() == Some(&"exec-env")
+                && texts.iter().skip(2).any(|text| {
+                    matches!(
+                        text.split_whitespace().next(),
+                        Some("env" | "printenv" | "set")
+                    )
+                }) =>
+        {
+            found.deny("environment", shown(), reason);
         }
         "jq" if texts.iter().any(|text| {
             text.trim() == "env" || text.contains("$ENV") && !text.contains("$ENV.")

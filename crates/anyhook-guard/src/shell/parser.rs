@@ -712,7 +712,8 @@ impl<'a> Parser<'a> {
                 && bytes.get(length) == Some(&b'}')
                 && matches!(bytes.get(length + 1), Some(b'<' | b'>'))
             {
-                descriptor = self.slice(start + 1, start + 1 + length).to_owned();
+                self.slice(start + 1, start + 1 + length)
+                    .clone_into(&mut descriptor);
                 self.at += length + 2;
             }
         }

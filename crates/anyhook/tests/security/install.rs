@@ -229,7 +229,14 @@ fn an_entry_that_is_not_read_in_a_subfolder_is_reported() {
     let limited = anyhook_agents::matrix::clients()
         .filter(|adapter| adapter.spec.files.iter().any(|file| file.start_folder_only));
     let limited: Vec<&str> = limited.map(|adapter| adapter.spec.id.as_ref()).collect();
-    assert_eq!(limited, ["claude-code", "gemini-cli", "pi", "qwen-code"]);
+    let expected = [
+        "claude-code",
+        "gemini-cli",
+        "mistral-vibe",
+        "pi",
+        "qwen-code",
+    ];
+    assert_eq!(limited, expected);
 }
 
 #[test]
