@@ -104,7 +104,6 @@ const BLOCKS: &[(&str, &str, How)] = &[
         "anyhook run --agent claude-code --server                              # your daemon on this machine",
         By("serve.rs"),
     ),
-    ("docs/daemon.md", "{", Json),
     (
         "docs/daemon.md",
         "curl -s -H 'content-type: application/json' --data-binary @- -D /tmp/head \\",

@@ -140,7 +140,13 @@ mod tests {
     #[test]
     fn the_bridge_asks_for_no_noisy_event() {
         let command = ["/bin/anyhook".to_owned(), "run".to_owned()];
-        let text = QUIRKS.bridge_plugin(&BridgeCall { command: &command, seconds: 60.0, socket: None }).unwrap();
+        let text = QUIRKS
+            .bridge_plugin(&BridgeCall {
+                command: &command,
+                seconds: 60.0,
+                socket: None,
+            })
+            .unwrap();
         assert!(text.contains("\"timeout\":60000"));
         for event in &crate::get(QUIRKS.id).unwrap().spec.events {
             let asked = text.contains(&format!("\"{}\":[", event.native));
