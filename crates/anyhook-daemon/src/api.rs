@@ -176,14 +176,7 @@ pub(crate) async fn usage(
     params: QueryResult<EventParams>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
     let filter = EventParams::from_query(params)?.filter(&app)?;
-    let others = EventFilter {
-        agent: None,
-        session: None,
-        since_us: None,
-        until_us: None,
-        ..filter.clone()
-    };
-    if others != EventFilter::default() {
+    if !filter.selects_model_calls() {
         return Err(ApiError::bad_request(
             "filter",
             "calls of models have only `agent`, `session`, `since` and `until`",

@@ -32,6 +32,19 @@ pub struct EventFilter {
 }
 
 impl EventFilter {
+    /// Whether it can select calls of models too, which have an agent, a session and a time
+    /// but nothing else of an event.
+    pub fn selects_model_calls(&self) -> bool {
+        let others = Self {
+            agent: None,
+            session: None,
+            since_us: None,
+            until_us: None,
+            ..self.clone()
+        };
+        others == Self::default()
+    }
+
     /// The same conditions as [`Statement::filter`](crate::sql::Statement::filter).
     pub fn matches(&self, row: &EventRow) -> bool {
         self.matches_summary(&row.summary)

@@ -60,19 +60,9 @@ enum Subject<'i> {
 
 impl Predicate {
     pub fn evaluate(&self, input: &GuardInput<'_>) -> Truth {
-        let mut truth = self
-            .facts_hold(input)
-            .min(self.files_in_call(input))
-            .min(self.hosts_in_call(input));
-        for inner in &self.all {
-            if truth == Truth::No {
-                return Truth::No;
-            }
-            truth = truth.min(inner.evaluate(input));
-        }
-        if truth == Truth::No
-            || !(self.names_program() || !self.any.is_empty() || !self.not.is_empty())
-        {
+        let truth = self.holds_for_call(input);
+        let is_about_program = self.names_program() || !self.any.is_empty() || !self.not.is_empty();
+        if truth == Truth::No || !is_about_program {
             return truth;
         }
         let programs = input.invocations().map(Subject::Program);
@@ -83,6 +73,23 @@ impl Predicate {
             .max()
             .unwrap_or_else(|| self.holds_for_subject(Subject::Call, input));
         truth.min(best)
+    }
+
+    /// The parts that are about the whole call: all but those about one program.
+    fn holds_for_call(&self, input: &GuardInput<'_>) -> Truth {
+        let mut truth = self.facts_hold(input);
+        if truth != Truth::No {
+            truth = truth
+                .min(self.files_in_call(input))
+                .min(self.hosts_in_call(input));
+        }
+        for inner in &self.all {
+            if truth == Truth::No {
+                break;
+            }
+            truth = truth.min(inner.evaluate(input));
+        }
+        truth
     }
 
     /// The parts that are about one program: `command`, `flags`, `args`, `any` and `not`.
@@ -104,17 +111,10 @@ impl Predicate {
     /// As one of several conditions about the same program; files and hosts are those of
     /// the whole call.
     fn within(&self, subject: Subject<'_>, input: &GuardInput<'_>) -> Truth {
-        let mut truth = self
-            .facts_hold(input)
-            .min(self.files_in_call(input))
-            .min(self.hosts_in_call(input));
-        for inner in &self.all {
-            truth = truth.min(inner.evaluate(input));
+        match self.holds_for_call(input) {
+            Truth::No => Truth::No,
+            truth => truth.min(self.holds_for_subject(subject, input)),
         }
-        if truth == Truth::No {
-            return Truth::No;
-        }
-        truth.min(self.holds_for_subject(subject, input))
     }
 
     /// As an exception: everything must be true of this program alone, and of all its

@@ -12,8 +12,7 @@ use super::mounts::Mount;
 use super::output;
 use super::parser::{self, MAX_NESTING};
 use super::syntax::{
-    Assignment, BlockKind, RedirectKind, Script, ScriptItem, ScriptWord, SimpleCommand,
-    SyntaxRedirect,
+    Assignment, BlockKind, RedirectKind, Script, ScriptItem, SimpleCommand, SyntaxRedirect,
 };
 use crate::paths::normalize;
 
@@ -512,19 +511,10 @@ impl Evaluator<'_> {
     fn run_simple(&mut self, command: &SimpleCommand, scope: &mut Scope, input: &StageInput) {
         let words = self.expand_words(&command.words, scope);
         let mut variables = Vec::new();
+        let sets_variables = command.words.is_empty() || command.is_declaration();
         for assignment in &command.assignments {
             let values = self.assign(assignment, scope);
-            let is_declared = command
-                .words
-                .first()
-                .and_then(ScriptWord::bare)
-                .is_some_and(|first| {
-                    matches!(
-                        first,
-                        "declare" | "typeset" | "local" | "readonly" | "export"
-                    )
-                });
-            if command.words.is_empty() || is_declared {
+            if sets_variables {
                 self.spend(1);
                 scope.set(&assignment.name, values.clone());
             }

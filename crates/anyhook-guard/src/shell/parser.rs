@@ -615,17 +615,7 @@ impl<'a> Parser<'a> {
 
     /// `declare -a list=(…)`: an assignment although it follows a word.
     fn declares_array(&self, command: &SimpleCommand) -> bool {
-        let is_declaration = command
-            .words
-            .first()
-            .and_then(ScriptWord::bare)
-            .is_some_and(|first| {
-                matches!(
-                    first,
-                    "declare" | "typeset" | "local" | "readonly" | "export"
-                )
-            });
-        is_declaration && {
+        command.is_declaration() && {
             let rest = self.rest();
             let length = name_length(rest.as_bytes());
             length > 0

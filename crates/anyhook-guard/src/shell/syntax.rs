@@ -51,6 +51,17 @@ pub(super) struct SimpleCommand {
     pub(super) redirects: Vec<SyntaxRedirect>,
 }
 
+impl SimpleCommand {
+    /// Whether assignments that follow its first word set variables of the shell.
+    pub(super) fn is_declaration(&self) -> bool {
+        let first = self.words.first().and_then(ScriptWord::bare);
+        matches!(
+            first,
+            Some("declare" | "typeset" | "local" | "readonly" | "export")
+        )
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Assignment {
     pub(super) name: String,

@@ -53,15 +53,15 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
         let Some(event) = target.adapter.event_by_native(&probe.event) else {
             continue;
         };
+        let call = ProbeCall {
+            machine,
+            target,
+            sandbox: &sandbox,
+            event,
+            number,
+        };
         if via_daemon::parse_url(&probe.line).is_some() {
             report.fired += 1;
-            let call = ProbeCall {
-                machine,
-                target,
-                sandbox: &sandbox,
-                event,
-                number,
-            };
             match daemon.probe(&call, &probe.line) {
                 None => report.answered += 1,
                 Some(finding) => {
@@ -88,13 +88,6 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
             continue;
         }
         report.fired += 1;
-        let call = ProbeCall {
-            machine,
-            target,
-            sandbox: &sandbox,
-            event,
-            number,
-        };
         match probe_entry(&call, &probe) {
             None => report.answered += 1,
             Some(finding) => {

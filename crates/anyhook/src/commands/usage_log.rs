@@ -63,14 +63,7 @@ impl UsageLog {
     /// The sums of what a filter selects; `None` if it selects by something that a call of
     /// a model does not have.
     pub(crate) fn summary(&self, filter: &EventFilter) -> Option<UsageSummary> {
-        let others = EventFilter {
-            agent: None,
-            session: None,
-            since_us: None,
-            until_us: None,
-            ..filter.clone()
-        };
-        if others != EventFilter::default() {
+        if !filter.selects_model_calls() {
             return None;
         }
         let is_wanted = |agent: &str, session: &str| {
