@@ -74,7 +74,9 @@ fn usage_sources() -> String {
             .filter_map(|line| line.strip_prefix("event = "))
             .map(|event| format!("`{}`", event.trim_matches('"')))
             .collect();
-        let source = if text.contains("[transcript]") {
+        let source = if text.contains("[transcript]") && !events.is_empty() {
+            format!("transcript; without one, the event {}", events.join(", "))
+        } else if text.contains("[transcript]") {
             "transcript".to_owned()
         } else if text.contains("[database]") {
             "its database".to_owned()

@@ -48,7 +48,6 @@ const UNWANTED_NOTIFICATIONS: &[&str] = &[
     "item/fileChange/outputDelta",
     "command/exec/outputDelta",
     "process/outputDelta",
-    "thread/tokenUsage/updated",
     "account/rateLimits/updated",
     "turn/diff/updated",
 ];

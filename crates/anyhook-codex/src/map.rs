@@ -143,6 +143,11 @@ impl Mapper {
                 self.patch_updated(message);
                 None
             }
+            "thread/tokenUsage/updated" => self.tokens_used(message),
+            "thread/settings/updated" | "model/rerouted" => {
+                self.model_changed(message);
+                None
+            }
             "serverRequest/resolved" => {
                 let id = message.params().get("requestId").cloned();
                 return id
@@ -288,6 +293,26 @@ impl Mapper {
         put_some(data, field::AGENT_ID, id.filter(|_| is_subagent));
         put(&mut params, "turn", Value::Object(turn));
         Some(with_native(event, params))
+    }
+
+    /// Comes after each call of the model, and once more when a thread is resumed; the
+    /// running total tells the two apart.
+    fn tokens_used(&mut self, message: &IncomingMessage) -> Option<HookEvent> {
+        let mut params = params_object(message)?;
+        let thread = take_text(&mut params, "threadId")?;
+        params.get("tokenUsage")?.as_object()?;
+        let event = self.event("after_model", message, Some(&thread), &params);
+        Some(with_native(event, params))
+    }
+
+    fn model_changed(&mut self, message: &IncomingMessage) {
+        let params = params_object(message).unwrap_or_default();
+        let settings = params.get("threadSettings").and_then(Value::as_object);
+        let model = settings.and_then(|settings| text(settings, "model"));
+        let model = model.or_else(|| text(&params, "toModel"));
+        if let (Some(thread), Some(model)) = (text(&params, "threadId"), model) {
+            self.threads.entry(thread).model = Some(model);
+        }
     }
 
     pub(crate) fn event(

@@ -177,7 +177,7 @@ impl MetricSums {
         }
     }
 
-    /// The points for one request. With delta temporality counting begins anew.
+    /// The points for one request. With delta temporality counting starts over.
     pub(crate) fn collect(&mut self, temporality: Temporality) -> Vec<Metric> {
         let mut metrics: Vec<Metric> = Vec::new();
         let code = match temporality {

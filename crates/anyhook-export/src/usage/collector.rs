@@ -1,7 +1,7 @@
 //! Finds new tokens: reads the journal for sessions and payloads, then what is new in the
 //! transcripts that it names, and appends to the ledger.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use anyhook_model::spend::{SpendTotals, TOTALS_FILE, session_key};
@@ -14,7 +14,7 @@ use super::database::{database_path, read_session};
 use super::ledger::{LedgerLengths, ModelCall, UsageLedger};
 use super::prices::PriceTable;
 use super::table::{UsageTable, usage_tables};
-use super::transcript::{NewTokens, TranscriptPosition, read_transcript};
+use super::transcript::{KnownCalls, NewTokens, TranscriptPosition, read_transcript};
 use crate::error::{ExportError, Result};
 use crate::reader::{JournalCursor, JournalReader};
 use crate::recorded_event::RecordedEvent;
@@ -25,6 +25,10 @@ const STATE_FILE: &str = "collector.json";
 const MAX_TRANSCRIPTS: usize = 2000;
 /// What was used in this time is looked at again without an event.
 const RECENT_US: i64 = 15 * 60 * 1_000_000;
+/// Bytes of transcripts that are read in one round; the rest comes with the next.
+const MAX_ROUND_BYTES: u64 = 512 * 1024 * 1024;
+/// Calls in memory; more are written to the ledger first.
+const MAX_PENDING_CALLS: usize = 10_000;
 
 /// How much one round has found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +52,17 @@ struct CollectorState {
     /// The prices that the totals were made with.
     #[serde(default)]
     prices: String,
+}
+
+impl CollectorState {
+    fn know_transcript(&mut self, path: String, agent: &str, session: &str) {
+        let known = self.transcripts.entry(path);
+        known.or_insert_with(|| KnownTranscript {
+            agent: agent.to_owned(),
+            session: session.to_owned(),
+            position: TranscriptPosition::default(),
+        });
+    }
 }
 
 /// A transcript of which no event is in the journal yet.
@@ -161,7 +176,9 @@ impl UsageCollector {
         let mut calls = Vec::new();
         let mut active = BTreeSet::new();
         if let Some(named) = named {
-            self.know_transcript(named.path.clone(), &named.agent, &named.session);
+            let path = named.path.clone();
+            self.state
+                .know_transcript(path, &named.agent, &named.session);
             active.insert(named.path);
         }
         let mut has_lines = false;
@@ -175,35 +192,70 @@ impl UsageCollector {
         }
         // Agents write a transcript after they have called the hooks.
         for (path, known) in &self.state.transcripts {
-            if now_us - known.position.used_us < RECENT_US {
+            if known.position.is_unfinished || now_us - known.position.used_us < RECENT_US {
                 active.insert(path.clone());
             }
         }
-        for path in active {
-            self.read_transcript(&path, now_us, &mut calls);
-        }
+        let mut found = self.read_transcripts(active, now_us, &mut calls)?;
         self.read_databases(now_us, &mut calls);
         self.forget_old_transcripts();
-        for call in &calls {
-            add_call(&mut self.state.totals, call, &self.prices);
-        }
-        if !has_lines && calls.is_empty() {
+        if !has_lines && calls.is_empty() && found == 0 {
             self.save_totals(now_us);
             return Ok(CollectedUsage::default());
+        }
+        found += calls.len() as u64;
+        self.save(&mut calls)?;
+        self.save_totals(now_us);
+        Ok(CollectedUsage { calls: found })
+    }
+
+    /// Writes the calls to the ledger, then how far everything was read.
+    fn save(&mut self, calls: &mut Vec<ModelCall>) -> Result<()> {
+        for call in &*calls {
+            add_call(&mut self.state.totals, call, &self.prices);
         }
         let failed = |source| ExportError::State {
             path: self.ledger.folder().to_owned(),
             source,
         };
         self.ledger
-            .append(&calls, &mut self.state.ledger)
+            .append(calls, &mut self.state.ledger)
             .map_err(failed)?;
+        calls.clear();
         self.state.cursor = self.reader.cursor().clone();
-        self.state_file.save(&self.state)?;
-        self.save_totals(now_us);
-        Ok(CollectedUsage {
-            calls: calls.len() as u64,
-        })
+        self.state_file.save(&self.state)
+    }
+
+    /// Reads one part of each transcript after the other. Returns the number of calls that
+    /// were written; the others are in `calls`.
+    fn read_transcripts(
+        &mut self,
+        paths: BTreeSet<String>,
+        now_us: i64,
+        calls: &mut Vec<ModelCall>,
+    ) -> Result<u64> {
+        // What is written below may be all that this process does.
+        for path in &paths {
+            if let Some(known) = self.state.transcripts.get_mut(path) {
+                known.position.is_unfinished = true;
+            }
+        }
+        let (mut read, mut written) = (0, 0);
+        let mut waiting = VecDeque::from_iter(paths);
+        while read < MAX_ROUND_BYTES
+            && let Some(path) = waiting.pop_front()
+        {
+            read += self.read_transcript(&path, now_us, calls);
+            let known = self.state.transcripts.get(&path);
+            if known.is_some_and(|known| known.position.is_unfinished) {
+                waiting.push_back(path);
+            }
+            if calls.len() >= MAX_PENDING_CALLS {
+                written += calls.len() as u64;
+                self.save(calls)?;
+            }
+        }
+        Ok(written)
     }
 
     /// Best effort: the next round writes it again.
@@ -250,11 +302,16 @@ impl UsageCollector {
                 let more = transcript.more.iter().filter_map(|at| native.pointer(at));
                 paths.extend(more.filter_map(Value::as_str).map(str::to_owned));
             }
+            let is_there = paths.iter().any(|path| Path::new(path).is_file());
             for path in paths {
-                self.know_transcript(path.clone(), &event.agent, session);
+                self.state
+                    .know_transcript(path.clone(), &event.agent, session);
                 active.insert(path);
             }
-            return;
+            // It has what payloads have, and more.
+            if is_there {
+                return;
+            }
         }
         if table.database.is_some() {
             let time_us = parse_micros(&event.time).unwrap_or_default();
@@ -280,7 +337,7 @@ impl UsageCollector {
             let key = session_key(&event.agent, session);
             let position = self.state.payloads.entry(key).or_default();
             position.used_us = time_us;
-            calls.extend(position.new_tokens(found).map(|new| ModelCall {
+            calls.extend(position.new_tokens(found, None).map(|new| ModelCall {
                 id: new.id,
                 time_us,
                 agent: event.agent.to_string(),
@@ -291,28 +348,25 @@ impl UsageCollector {
         }
     }
 
-    fn know_transcript(&mut self, path: String, agent: &str, session: &str) {
-        let known = self.state.transcripts.entry(path);
-        known.or_insert_with(|| KnownTranscript {
-            agent: agent.to_owned(),
-            session: session.to_owned(),
-            position: TranscriptPosition::default(),
-        });
-    }
-
-    fn read_transcript(&mut self, path: &str, now_us: i64, calls: &mut Vec<ModelCall>) {
+    /// Returns the number of bytes that were read.
+    fn read_transcript(&mut self, path: &str, now_us: i64, calls: &mut Vec<ModelCall>) -> u64 {
         let Some(known) = self.state.transcripts.get_mut(path) else {
-            return;
+            return 0;
         };
         let table = self.tables.get(known.agent.as_str());
         let Some(table) = table.and_then(|table| table.transcript.as_ref()) else {
-            return;
+            known.position.is_unfinished = false;
+            return 0;
         };
-        let found = read_transcript(Path::new(path), table, &mut known.position);
-        if !found.is_empty() || known.position.used_us == 0 {
-            known.position.used_us = now_us;
+        let (agent, session) = (&known.agent, &known.session);
+        let known_calls = || known_calls(&self.ledger, calls, agent, session);
+        let position = &mut known.position;
+        let (found, size) = read_transcript(Path::new(path), table, position, known_calls);
+        if !found.is_empty() || position.used_us == 0 {
+            position.used_us = now_us;
         }
         calls.extend(found.into_iter().map(|new| known.model_call(new, now_us)));
+        size
     }
 
     /// Reads the sessions of databases that were used lately, or never read.
@@ -341,6 +395,24 @@ impl UsageCollector {
         forget_oldest(&mut self.state.transcripts, |known| known.position.used_us);
         forget_oldest(&mut self.state.payloads, |position| position.used_us);
     }
+}
+
+/// What is known about the calls of a session: in the ledger, and not written yet.
+fn known_calls(
+    ledger: &UsageLedger,
+    pending: &[ModelCall],
+    agent: &str,
+    session: &str,
+) -> KnownCalls {
+    let mut known = KnownCalls::new();
+    let mut add = |call: &ModelCall| {
+        if call.agent == agent && call.session == session {
+            known.entry(call.id.clone()).or_default().add(call.tokens);
+        }
+    };
+    ledger.for_each(None, |call| add(&call));
+    pending.iter().for_each(add);
+    known
 }
 
 fn add_call(totals: &mut SpendTotals, call: &ModelCall, prices: &PriceTable) {

@@ -66,7 +66,7 @@ fn read_rows(
         if let Ok(object) = serde_json::from_slice::<Value>(text) {
             let mut usage = table.fields.find(&object);
             usage.id = Some(id);
-            found.extend(position.new_tokens(usage));
+            found.extend(position.new_tokens(usage, None));
         }
         position.bytes = u64::try_from(changed).unwrap_or(position.bytes);
         count += 1;

@@ -24,7 +24,19 @@ pub struct TokenCounts {
     #[serde(rename = "out")]
     pub output: u64,
     pub cache_read: u64,
+    /// For any time.
     pub cache_creation: u64,
+    /// Those of them that were written for an hour, which costs more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_creation_hour: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde fixes the signature"
+)]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl TokenCounts {
@@ -33,6 +45,19 @@ impl TokenCounts {
         self.output = self.output.saturating_add(other.output);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_creation_hour = self
+            .cache_creation_hour
+            .saturating_add(other.cache_creation_hour);
+    }
+
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache_read: self.cache_read.max(other.cache_read),
+            cache_creation: self.cache_creation.max(other.cache_creation),
+            cache_creation_hour: self.cache_creation_hour.max(other.cache_creation_hour),
+        }
     }
 
     /// What is new since an earlier count of the same call.
@@ -42,6 +67,9 @@ impl TokenCounts {
             output: self.output.saturating_sub(earlier.output),
             cache_read: self.cache_read.saturating_sub(earlier.cache_read),
             cache_creation: self.cache_creation.saturating_sub(earlier.cache_creation),
+            cache_creation_hour: self
+                .cache_creation_hour
+                .saturating_sub(earlier.cache_creation_hour),
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct ModelPrice {
     pub cache_read: Option<f64>,
     /// Absent: like other input.
     pub cache_creation: Option<f64>,
+    /// What is written to the cache for an hour. Absent: like `cache_creation`.
+    pub cache_creation_hour: Option<f64>,
 }
 
 impl ModelPrice {
@@ -33,6 +35,7 @@ impl ModelPrice {
             Some(self.output),
             self.cache_read,
             self.cache_creation,
+            self.cache_creation_hour,
         ];
         prices
             .iter()
@@ -114,16 +117,16 @@ impl PriceTable {
         let price = self.price(model)?;
         let cached = tokens.cache_read.saturating_add(tokens.cache_creation);
         let plain = tokens.input.saturating_sub(cached);
+        let creation = price.cache_creation.unwrap_or(price.input);
+        let for_an_hour = tokens.cache_creation_hour.min(tokens.cache_creation);
         #[expect(clippy::cast_precision_loss, reason = "a price has a few digits")]
         let part = |count: u64, price: f64| count as f64 * price / TOKENS_PER_PRICE;
         Some(
             part(plain, price.input)
                 + part(tokens.output, price.output)
                 + part(tokens.cache_read, price.cache_read.unwrap_or(price.input))
-                + part(
-                    tokens.cache_creation,
-                    price.cache_creation.unwrap_or(price.input),
-                ),
+                + part(tokens.cache_creation - for_an_hour, creation)
+                + part(for_an_hour, price.cache_creation_hour.unwrap_or(creation)),
         )
     }
 
@@ -170,11 +173,11 @@ mod tests {
         ] {
             assert_eq!(prices.price(name), Some(known), "{name}");
         }
-        assert!(prices.price("gpt-4.1-2025-04-14").is_some());
+        assert!(prices.price("gpt-5-2025-08-07").is_some());
         for name in [
             "",
             "claude",
-            "claude-sonnet-4-6",
+            "claude-sonnet-9",
             "gpt-5.9",
             "gpt-5-20",
             "o3-9",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::ledger::{ModelCall, TokenCounts, UsageLedger};
+use super::ledger::{ModelCall, TokenCounts, UsageLedger, is_zero};
 use super::prices::PriceTable;
 
 /// Sessions that a summary names, the latest first.
@@ -69,14 +69,6 @@ pub struct UsageSummary {
     pub by_day: Vec<DayUsage>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde fixes the signature"
-)]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 impl UsageSums {
     fn add(&mut self, call: &ModelCall, cost_usd: Option<f64>) {
         let TokenCounts {
@@ -84,6 +76,7 @@ impl UsageSums {
             output,
             cache_read,
             cache_creation,
+            cache_creation_hour: _,
         } = call.tokens;
         for (sum, more) in [
             (&mut self.input_tokens, input),

@@ -7,6 +7,9 @@ use serde_json::Value;
 
 use super::ledger::TokenCounts;
 
+/// Of an id, a time or a model's name: a longer text is none, and the state keeps it.
+const MAX_TEXT_BYTES: usize = 256;
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageTable {
@@ -14,7 +17,7 @@ pub(crate) struct UsageTable {
     pub(crate) transcript: Option<TranscriptTable>,
     /// The agent's database; used where the agent has no transcript table.
     pub(crate) database: Option<DatabaseTable>,
-    /// Events that carry usage; used where the agent has no transcript table.
+    /// Events that carry usage; used where the event names no transcript that is there.
     #[serde(default)]
     pub(crate) payload: Vec<PayloadTable>,
 }
@@ -69,6 +72,9 @@ pub(crate) struct UsageFields {
     pub(crate) cache_read: Vec<String>,
     #[serde(default)]
     pub(crate) cache_creation: Vec<String>,
+    /// The part of `cache_creation` that is kept for an hour.
+    #[serde(default)]
+    pub(crate) cache_creation_hour: Vec<String>,
     /// Whether `input` has the cached tokens in it.
     #[serde(default)]
     pub(crate) input_has_cached: bool,
@@ -97,6 +103,7 @@ impl UsageFields {
         let read = self.cache_read.iter().find_map(number).unwrap_or_default();
         let creation = self.cache_creation.iter().find_map(number);
         let creation = creation.unwrap_or_default();
+        let for_an_hour = self.cache_creation_hour.iter().find_map(number);
         let tokens = sum(&self.input).map(|input| TokenCounts {
             input: if self.input_has_cached {
                 input
@@ -106,6 +113,7 @@ impl UsageFields {
             output: sum(&self.output).unwrap_or_default(),
             cache_read: read,
             cache_creation: creation,
+            cache_creation_hour: for_an_hour.unwrap_or_default().min(creation),
         });
         FoundUsage {
             id: first(&self.id),
@@ -119,7 +127,9 @@ impl UsageFields {
 
 fn text_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::String(text) if !text.is_empty() => {
+            Some(anyhook_store::truncated(text, MAX_TEXT_BYTES).to_owned())
+        }
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

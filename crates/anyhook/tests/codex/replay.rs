@@ -110,6 +110,35 @@ pub(crate) fn check_journal(project: &Project, transcript: &Transcript, mind: &s
     assert_eq!(found, expected);
 }
 
+/// The tokens that the server has told last for each thread, if no transcript is here.
+pub(crate) fn check_tokens(project: &Project, transcript: &Transcript) {
+    let mut totals = std::collections::BTreeMap::new();
+    for line in &transcript.lines {
+        if let Line::Server(message) = line
+            && message["method"] == "thread/tokenUsage/updated"
+        {
+            let thread = message["params"]["threadId"].to_string();
+            let total = &message["params"]["tokenUsage"]["total"];
+            let counts = ["inputTokens", "cachedInputTokens", "outputTokens"];
+            totals.insert(thread, counts.map(|name| total[name].as_u64().unwrap()));
+        }
+    }
+    let mut expected = [0; 3];
+    for total in totals.values() {
+        for (sum, count) in expected.iter_mut().zip(total) {
+            *sum += count;
+        }
+    }
+    let output = project.anyhook(&["stats", "--json"]).output().unwrap();
+    let stats: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let counts = ["input_tokens", "cache_read_tokens", "output_tokens"];
+    let found = counts.map(|name| stats["usage"][name].as_u64().unwrap());
+    assert_eq!(found, expected, "{stats:#}");
+    if expected != [0; 3] {
+        assert_eq!(stats["usage"]["by_model"][0]["model"], "gpt-5.5");
+    }
+}
+
 fn through_the_proxy(transcript: &Transcript, mind: &str, project: &Project) {
     let transcript = moved(transcript, project);
     let log = project.path("server.log");
@@ -147,6 +176,7 @@ fn through_the_proxy(transcript: &Transcript, mind: &str, project: &Project) {
     };
     assert_eq!(sorted(read_json_lines(&log)), sorted(expected_at_server));
     check_journal(project, &transcript, mind);
+    check_tokens(project, &transcript);
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

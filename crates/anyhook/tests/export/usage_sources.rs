@@ -203,3 +203,77 @@ fn huge_counts_neither_overflow_nor_become_free() {
     assert_eq!(sums[0], u64::MAX, "{usage:#}");
     assert!(usage["cost_usd"].as_f64().unwrap() > 1e9, "{usage:#}");
 }
+
+/// One call of a model in a transcript of Claude Code.
+fn call(id: usize, output: u64) -> String {
+    let time = "2026-11-18T00:00:00Z";
+    format!(
+        r#"{{"timestamp":"{time}","message":{{"id":"m{id}","model":"claude-sonnet-4-5","usage":{{"input_tokens":1,"output_tokens":{output}}}}}}}"#
+    ) + "\n"
+}
+
+fn stop(scratch: &Scratch, transcript: &std::path::Path) {
+    let payload = json!({
+        "session_id": "s", "hook_event_name": "Stop", "cwd": scratch.project(),
+        "transcript_path": transcript, "permission_mode": "default", "stop_hook_active": false,
+    });
+    record(scratch, "claude-code", &payload);
+}
+
+#[test]
+fn a_transcript_that_shrinks_or_is_replaced_is_counted_once() {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.root().join("t.jsonl");
+    // Each of the parts of a call counts what all of them have until then.
+    let calls = |range: std::ops::Range<usize>| -> String {
+        range.map(|id| call(id, 3) + &call(id, 10)).collect()
+    };
+    let write = |text: String| {
+        std::fs::write(&path, text).unwrap();
+        stop(&scratch, &path);
+        sums(&scratch).1
+    };
+    assert_eq!(write(calls(0..30)), [30, 0, 0, 300]);
+    // Shorter, without the calls that a user has taken back.
+    assert_eq!(write(calls(0..20)), [30, 0, 0, 300]);
+    assert_eq!(write(calls(0..20) + &calls(40..41)), [31, 0, 0, 310]);
+    // Another file that is longer: it may not be read from its middle.
+    let longer = calls(40..41) + &calls(0..20) + &calls(50..75);
+    assert_eq!(write(longer), [56, 0, 0, 560]);
+    // As long as before.
+    assert_eq!(write(calls(10..11) + &calls(80..125)), [101, 0, 0, 1010]);
+}
+
+#[test]
+fn a_line_without_an_end_is_not_read_again_and_again() {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.root().join("t.jsonl");
+    let endless = format!("{}{}", call(1, 10), "x".repeat(20 * 1024 * 1024));
+    std::fs::write(&path, &endless).unwrap();
+    stop(&scratch, &path);
+    assert_eq!(sums(&scratch).1, [1, 0, 0, 10]);
+    let state = scratch.state().join("usage/collector.json");
+    let state: Value = serde_json::from_str(&std::fs::read_to_string(state).unwrap()).unwrap();
+    let position = &state["transcripts"][path.to_str().unwrap()]["position"];
+    assert_eq!(position["bytes"], endless.len());
+    // What is left of the long line is no line of its own.
+    std::fs::write(&path, endless + &call(2, 10) + &call(3, 10)).unwrap();
+    stop(&scratch, &path);
+    assert_eq!(sums(&scratch).1, [2, 0, 0, 20]);
+}
+
+#[test]
+fn what_is_cached_for_an_hour_costs_more() {
+    let scratch = Scratch::new().unwrap();
+    let path = scratch.root().join("t.jsonl");
+    let line = r#"{"timestamp":"2026-11-18T00:00:00Z","message":{"id":"m","model":"claude-sonnet-4-5","usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":3000000,"cache_creation":{"ephemeral_5m_input_tokens":1000000,"ephemeral_1h_input_tokens":2000000}}}}"#;
+    std::fs::write(&path, format!("{line}\n")).unwrap();
+    stop(&scratch, &path);
+    let (usage, sums) = sums(&scratch);
+    assert_eq!(sums, [3_000_000, 0, 3_000_000, 0]);
+    let expected = 3.75 + 2.0 * 6.0;
+    assert!(
+        (usage["cost_usd"].as_f64().unwrap() - expected).abs() < 1e-9,
+        "{usage:#}"
+    );
+}
