@@ -35,7 +35,7 @@ usage: anyhook-e2e run [CLIENT…] [OPTIONS]        run the checks in all client
   --results DIR  store each client's result there, and write the page about all that are stored
   --captures     store payloads with a new shape in the agents' folders
   --situation S  only this situation of `situations/`, by its file name; repeat for more
-  --jobs N       so many sessions at the same time (default 2)
+  --jobs N       number of sessions that run at the same time (default 2)
   --keep         keep the session folders and print where they are
   --plain        do not use namespaces, as on systems without them
 ";

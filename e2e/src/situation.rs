@@ -150,7 +150,7 @@ pub enum Fact {
     },
     /// The file names a folder that is not the project.
     Elsewhere(String),
-    /// The file has so many lines, by which hooks and commands count how often they ran.
+    /// The file has this many lines, by which hooks and commands count how often they ran.
     Counted {
         path: String,
         times: usize,
@@ -159,7 +159,7 @@ pub enum Fact {
     Warned(String),
     /// The client printed the text.
     Printed(String),
-    /// The journal has events of so many sessions.
+    /// The journal has events of this many sessions.
     Sessions(usize),
     /// `anyhook doctor` reported an error.
     DoctorRed,

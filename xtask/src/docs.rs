@@ -390,7 +390,7 @@ fn matrix() -> String {
     out.push_str("\n## Capabilities\n\n");
     let capabilities = CAPABILITIES.iter().map(|one| one.name).collect();
     table(&mut out, "capability", capabilities, capability_mark);
-    out.push_str("\n## Whose files they read\n\nSome agents run the hooks in another agent's files as well. A bridge that stands in both is called twice for one event; anyhook finds out which agent really calls, answers as that one, and runs the hooks once.\n\n");
+    out.push_str("\n## Whose files they read\n\nSome agents run the hooks in another agent's files as well. A bridge that is installed in both is called twice for one event; anyhook finds out which agent really calls, answers as that one, and runs the hooks once.\n\n");
     head(&mut out, &["agent", "also runs the hooks of", "in"]);
     for reader in &agents {
         for owner in &agents {

@@ -12,7 +12,7 @@ use crate::respond::RenderedAnswer;
 
 /// Starts a command, feeds it, ends it at its time limit.
 const RUNNER: &str = include_str!("plugin_program/runner.js");
-/// Asks a daemon first. Its `run` stands before that of the runner.
+/// Asks a daemon first. Its `run` is defined before that of the runner.
 const DAEMON: &str = include_str!("plugin_program/daemon.js");
 
 /// The first line of a program that calls the bridge.

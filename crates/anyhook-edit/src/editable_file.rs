@@ -190,7 +190,7 @@ pub type EditFn<'f> = &'f mut dyn FnMut(&mut TextEditor) -> Result<(), EditError
 /// Takes elements out of a text; it gets those that are out already.
 pub type TakeOutFn<'f> = &'f dyn Fn(&str, &[Removal]) -> Result<(String, Vec<Removal>), EditError>;
 
-/// How a file is edited anew.
+/// How a file is edited again.
 pub struct Reinstall<'f> {
     /// The arrays that may contain our elements, and how to recognize these.
     pub array_paths: &'f [Vec<Key>],

@@ -187,7 +187,7 @@ impl Installation {
         !self.moved.is_empty() || self.taken_out() > 0
     }
 
-    /// Edits the file anew: without the hooks that are taken out, with the bridge.
+    /// Edits the file again: without the hooks that are taken out, with the bridge.
     fn reinstall(
         &self,
         apply: &dyn Fn(&mut Reinstall<'_>) -> Result<ContentChange, FileError>,

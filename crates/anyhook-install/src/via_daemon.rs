@@ -157,7 +157,7 @@ pub(crate) fn parse_url(url: &str) -> Option<BridgeCommand> {
     })
 }
 
-/// Where a daemon listens unless it is told otherwise.
+/// Where a daemon listens unless it is configured otherwise.
 pub(crate) fn default_address() -> String {
     format!("http://127.0.0.1:{DEFAULT_PORT}")
 }

@@ -104,7 +104,7 @@ pub(crate) fn erase() {
 }
 
 fn write_error(text: &str) {
-    // Without a terminal there is nobody to tell.
+    // Without a terminal there is no one to show progress to.
     let mut stderr = io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes());
     let _ = stderr.flush();

@@ -81,7 +81,7 @@ pub(super) fn report_growth(setup: &Setup) -> Result<(), String> {
     report_large_file(setup)
 }
 
-/// The best time of each command in milliseconds, in projects with so many hooks.
+/// The best time of each command in milliseconds, by number of hooks in the project.
 fn best_of_rounds(setup: &Setup, hooks: usize) -> Result<Vec<f64>, String> {
     let mut best = vec![f64::INFINITY; COMMANDS.len()];
     for round in 0..ROUNDS {

@@ -13,7 +13,7 @@ use super::windows_tests::WindowsTests;
 use super::{CrossBuild, WINDOWS, folder_of_builds, prepare};
 use crate::run::{run, succeeds};
 
-/// Wine 8 lacks a library that Rust's own needs; this stands for it.
+/// Wine 8 lacks a library that Rust's own needs; this replaces it.
 const RANDOM_LIBRARY: &str = "\
 #include <windows.h>
 BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);

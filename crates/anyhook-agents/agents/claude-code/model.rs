@@ -281,7 +281,7 @@ fn pre_tool(call: &Call, json: &Value, block: Option<&str>, r: &mut Reaction) {
     }
 }
 
-/// The new input stands alone and is validated again.
+/// The new input replaces the old one and is validated again.
 fn replace_input(tool: &str, input: &Value, r: &mut Reaction) {
     if let Some(key) = missing_key(input, required(tool)) {
         r.block();

@@ -120,7 +120,7 @@ fn pre_tool(call: &Call, code: i32, json: &Value, r: &mut Reaction) {
     }
     if code == 1 && !call.stderr.is_empty() {
         r.show_model(Some(call.stderr));
-        r.add_note("stderr stands before the tool's result");
+        r.add_note("stderr is placed before the tool's result");
     }
 }
 

@@ -246,7 +246,7 @@ fn keep(
     own: &DeTable<'_>,
 ) -> Result<(), Fault> {
     let known: Vec<&str> = [names_in(base, list), names_in(own, list)].concat();
-    // A mistyped key in place of a row's name is reported where it stands.
+    // A mistyped key in place of a row's name is reported at its own line.
     let own_rows = match own.get(list).map(Spanned::get_ref) {
         Some(DeValue::Array(rows)) => rows.len(),
         _ => 0,

@@ -589,7 +589,7 @@ fn name_required_modules(code: &str) -> String {
 /// Paths that code joins from literals, as one literal: `Path.home() / ".ssh"`,
 /// `os.path.join("a", "b")`.
 fn join_paths(code: &str, home: &str) -> String {
-    // Each step reads the code anew.
+    // Each step reads the code again.
     if code.len() > MAX_JOINED_CODE_BYTES {
         return code.to_owned();
     }
@@ -936,7 +936,7 @@ fn call_values(
             }
             joins = false;
             rest = rest.get(length..).unwrap_or_default();
-            // awk joins what stands side by side, perl and php with a dot.
+            // awk joins adjacent values, perl and php with a dot.
             let next = rest.trim_start();
             let next = next.strip_prefix('.').map_or(next, str::trim_start);
             if next.starts_with('$')

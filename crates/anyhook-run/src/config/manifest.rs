@@ -218,7 +218,7 @@ impl<'a> ManifestLoader<'a> {
             Some(CacheLookup::Tampered) => {
                 let path = source.path.display();
                 self.notices.push(format!(
-                    "the cached copy of `{path}` in `{}` was changed by something other than anyhook; it was not used and is written anew",
+                    "the cached copy of `{path}` in `{}` was changed by something other than anyhook; it was not used and is written again",
                     state.display()
                 ));
             }

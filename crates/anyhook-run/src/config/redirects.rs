@@ -1,7 +1,7 @@
 //! Variables that switch hooks off or hide the user's own files.
 //!
 //! A repository can set them: several agents read environment variables from a
-//! project's settings. So the user is told, once per session.
+//! project's settings. So anyhook tells the user, once per session.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

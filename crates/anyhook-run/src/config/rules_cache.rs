@@ -2,7 +2,7 @@
 //! the examples in it, take longer to check than a whole call.
 //!
 //! A file is a MAC over the hash of the rules' text and over the parsed rules, and then
-//! these. One that does not fit is not used and is written anew. The administrator's
+//! these. One that does not fit is not used and is written again. The administrator's
 //! rules have no cache, because the user can compute the MAC.
 
 use std::path::{Path, PathBuf};

@@ -47,7 +47,7 @@ use crate::config::discover::TRUST_FOLDER;
 use crate::config::worktree::GitTree;
 use crate::run::exec::command_files::CommandFiles;
 
-/// A larger consent or index entry is not one of ours.
+/// A larger consent or index entry was not written by anyhook.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Fewer files are looked up one by one.

@@ -19,7 +19,7 @@ use super::{CallHeaders, DaemonReply, MAX_ANSWER_BYTES, ServerProblem, changed_a
 const LIVENESS_TIMEOUT: Duration = Duration::from_millis(250);
 /// While hooks run, the daemon is challenged again after each of these.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
-/// A busy machine may delay one answer, but not so many in a row.
+/// A busy machine may delay one answer, but not this many in a row.
 const MAX_MISSED_CHALLENGES: u32 = 3;
 /// For the daemon to take the next part of a large call.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -471,7 +471,7 @@ impl EventRun<'_> {
         }
     }
 
-    /// Adds a run of a hook that knew of so many rewrites.
+    /// Adds the run of a hook that was started after `known` rewrites.
     fn take_run(
         &mut self,
         selected: &SelectedHook<'_>,

@@ -42,7 +42,7 @@ const FILE_NAME: &str = "allowed-once.json";
 /// The oldest exception gives way to a newer one.
 const MAX_EXCEPTIONS: usize = 16;
 
-/// A larger file is not one of ours.
+/// A larger file was not written by anyhook.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// How long another process may hold the file.
@@ -50,7 +50,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Members of a tool's input that say nothing about what the call does; a model
-/// writes them anew when it tries again.
+/// writes them again when it tries again.
 const WORDING_KEYS: [&str; 2] = ["description", "timeout_ms"];
 
 /// Fields of an event that differ between two attempts of the same call.

@@ -52,8 +52,8 @@ use crate::config::discover::Dirs;
 
 /// The folder of the claims in the state folder.
 const FOLDER: &str = "calls";
-/// Two calls at the same time have the same slot once in so many times; then
-/// neither of them recognizes its double.
+/// Two calls at the same time share a slot once in 1,024 times; then neither of them
+/// recognizes its double.
 const SLOTS: u32 = 1024;
 /// How long after its end a call with an id is recognized. Other hooks of the
 /// agent may run between its two entries.

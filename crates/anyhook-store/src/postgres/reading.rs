@@ -18,7 +18,7 @@ use crate::reading::{EventIndex, EventKey, Selection, keep_newest, key_of};
 use crate::rollup::DAY_US;
 use crate::row::{EventRow, saturating_i64};
 
-/// Of a selection that has one event in so many, the newest are found by time.
+/// For a selection with at least one event in this many, the newest are found by time.
 const DENSE_SHARE: i64 = 50;
 
 /// A partition, and what it has of a selection.

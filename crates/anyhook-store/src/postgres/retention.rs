@@ -141,8 +141,8 @@ fn day_sums<S: StoredSums>(
     Ok(found)
 }
 
-/// Deletes the oldest events of a partition that are before a time, or until so many bytes
-/// are gone.
+/// Deletes the oldest events of a partition that are before a time, or until this many bytes
+/// are freed.
 fn delete_oldest(
     session: &mut Session,
     retention: &Retention,

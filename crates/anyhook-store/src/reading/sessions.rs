@@ -1,4 +1,4 @@
-//! Sessions, from the table that ingest keeps; counted anew where a filter cuts them.
+//! Sessions, from the table that ingest keeps; counted again where a filter cuts them.
 
 use std::collections::{BTreeMap, HashSet};
 

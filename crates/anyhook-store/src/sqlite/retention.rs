@@ -39,7 +39,7 @@ pub(crate) fn step(connection: &mut Connection, retention: &Retention) -> Result
     Ok(deleted)
 }
 
-/// Deletes the oldest events that are before a time, or until so many bytes are gone.
+/// Deletes the oldest events that are before a time, or until this many bytes are freed.
 fn delete_oldest(
     connection: &Connection,
     retention: &Retention,

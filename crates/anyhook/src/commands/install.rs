@@ -488,7 +488,7 @@ impl AgentResult {
             };
             terminal.line(&format!("  {moved}"));
             if self.scope == Scope::Project {
-                terminal.note("  note: whoever shares this file needs anyhook for them to run; `--keep-native` leaves them in it");
+                terminal.note("  note: everyone who shares this file needs anyhook for them to run; `--keep-native` leaves them in it");
             }
         }
         for note in &self.notes {

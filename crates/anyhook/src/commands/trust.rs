@@ -358,7 +358,7 @@ impl TrustTarget {
         })
     }
 
-    /// Where the manifests that it stands for may be, or have been.
+    /// Where the manifests that it approves may be, or were.
     fn possible_manifests(&self, root: &Path) -> Vec<PathBuf> {
         if let Some(file) = &self.file {
             return vec![file.clone()];

@@ -277,7 +277,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Where the `))` of a `((` stands, relative to this place; `None` if this is
+    /// Where the `))` of a `((` is, relative to this place; `None` if this is
     /// no arithmetic.
     pub(super) fn arithmetic_end(&self, opened: usize) -> Option<usize> {
         let bytes = self.text.as_bytes().get(self.at..)?;

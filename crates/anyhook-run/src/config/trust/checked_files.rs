@@ -21,7 +21,7 @@ use crate::config::cache::FileStamp;
 /// Longer than the steps of the clock that change times are taken from.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
-/// A file that still changes after so many comparisons is not compared.
+/// A file that still changes after this many comparisons is not compared.
 const MAX_COMPARISONS: usize = 4;
 
 /// Files that had the expected content, each with its state at that time.

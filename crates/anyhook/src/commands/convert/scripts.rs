@@ -10,7 +10,7 @@ use anyhook_util::shell::{self, Syntax};
 
 use super::input::{MAX_SCRIPT_BYTES, has_script_ending};
 
-/// At most so many scripts of one command are read.
+/// Maximum number of scripts that are read for one command.
 const MAX_SCRIPTS: usize = 16;
 
 /// What is in these folders is a program of the system, not a script of the hook.
