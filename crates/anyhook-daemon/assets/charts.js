@@ -37,10 +37,12 @@ export function overTime({ seconds, buckets }) {
 }
 
 const MAX_DAYS = 60;
+/** The text of a chart that is as wide as the page shrinks with it. */
+const isNarrow = () => innerWidth < 700;
 
 /** Cost of each day, with the days on which nothing was used. */
 export function byDay(days) {
-  const [width, height, left, bottom] = [1120, 190, 46, 20];
+  const [width, height, left, bottom] = [isNarrow() ? 340 : 1120, 190, 46, 20];
   const day = 86400000;
   const last = Date.parse(days.at(-1).date);
   const first = Math.max(Date.parse(days[0].date), last - (MAX_DAYS - 1) * day);

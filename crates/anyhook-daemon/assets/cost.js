@@ -30,8 +30,8 @@ export function sessionUsage(usage) {
 }
 
 const NUMBERS = ["calls", "input_tokens", "cache_read_tokens", "output_tokens"];
-const TITLES = ["Calls", "Input", "Cached", "Output", "Cost"];
-const numbers = (sums) => [NUMBERS.map((name) => cell(count(sums[name]))), cell(cost(sums))];
+const TITLES = ["Calls", "Input", "Cached", "Output"];
+const numbers = (sums) => NUMBERS.map((name) => cell(count(sums[name])));
 
 /** Adds the rows of one agent up. */
 function byAgent(rows) {
@@ -50,16 +50,17 @@ export function costs(usage) {
   if (!usage.calls) return empty("No tokens yet", "Tokens appear here once an agent that tells them has finished a call of its model.");
   const tile = (name, value, kind = "plain-tile") => h(`div.tile.card.${kind}`, null, h("small", null, name), h("b", null, value));
   const block = (title, ...content) => h("section.card.block", null, h("h2", null, title), ...content);
+  // The cost is beside the name, so that a phone shows both.
   const sessionRow = (one) => h("tr", null,
     h("td.line", { title: one.session }, h("a", { href: link("session", one.session, one.agent) }, one.session || "–")),
-    h("td.line", null, one.agent), cell(ago(one.last)), numbers(one));
+    cell(cost(one)), h("td.line", null, one.agent), cell(ago(one.last)), numbers(one));
   return [
     h("div.tiles", null, tile("Cost", totalCost(usage)), tile("Calls of models", count(usage.calls)), tile("Input tokens", count(usage.input_tokens)),
       tile("of these cached", count(usage.cache_read_tokens)), tile("Output tokens", count(usage.output_tokens))),
     block("Cost by day", h("p", null, `Days of UTC. List prices of ${usage.prices_date}; subscriptions are not considered.`), byDay(usage.by_day)),
-    block("Agents", table(["Agent", ...TITLES], byAgent(usage.by_model).map((one) => h("tr", null, h("td.line", null, one.agent), numbers(one))))),
-    block("Models", table(["Model", "Agent", ...TITLES], usage.by_model.map((one) => h("tr", null,
-      h("td.line", { title: one.model }, one.model || "unknown"), h("td.line", null, one.agent), numbers(one))))),
-    block("Sessions", table(["Session", "Agent", "Last call", ...TITLES], usage.by_session.map(sessionRow))),
+    block("Agents", table(["Agent", "Cost", ...TITLES], byAgent(usage.by_model).map((one) => h("tr", null, h("td.line", null, one.agent), cell(cost(one)), numbers(one))))),
+    block("Models", table(["Model", "Cost", "Agent", ...TITLES], usage.by_model.map((one) => h("tr", null,
+      h("td.line", { title: one.model }, one.model || "unknown"), cell(cost(one)), h("td.line", null, one.agent), numbers(one))))),
+    block("Sessions", table(["Session", "Cost", "Agent", "Last call", ...TITLES], usage.by_session.map(sessionRow))),
   ];
 }
