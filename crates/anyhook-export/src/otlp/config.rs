@@ -96,6 +96,18 @@ impl OtlpConfig {
         self.endpoint.as_deref().unwrap_or(DEFAULT_ENDPOINT)
     }
 
+    /// The endpoint for messages: without a user and a password.
+    pub fn shown_endpoint(&self) -> String {
+        let endpoint = self.endpoint();
+        let Some((scheme, rest)) = endpoint.split_once("://") else {
+            return endpoint.to_owned();
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        let place = user.and_then(|user| rest.strip_prefix(user)?.strip_prefix('@'));
+        format!("{scheme}://{}", place.unwrap_or(rest))
+    }
+
     pub fn signals(&self) -> Vec<Signal> {
         self.signals.clone().unwrap_or_else(|| Signal::ALL.to_vec())
     }
@@ -130,6 +142,22 @@ pub(crate) fn signal_url(endpoint: &str, signal: Signal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_in_the_endpoint_is_not_shown() {
+        for (endpoint, shown) in [
+            ("http://a:1/b", "http://a:1/b"),
+            ("https://user:secret@a:1/b@c", "https://a:1/b@c"),
+            ("https://user:se@cret@a", "https://a"),
+            ("no address", "no address"),
+        ] {
+            let config = OtlpConfig {
+                endpoint: Some(endpoint.to_owned()),
+                ..OtlpConfig::default()
+            };
+            assert_eq!(config.shown_endpoint(), shown);
+        }
+    }
 
     #[test]
     fn an_endpoint_may_have_the_path_of_a_signal() {

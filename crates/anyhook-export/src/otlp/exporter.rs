@@ -395,14 +395,14 @@ impl OtlpExporter {
 
     fn refusal(&self, message: String) -> ExportError {
         ExportError::Refused {
-            endpoint: self.config.endpoint().to_owned(),
+            endpoint: self.config.shown_endpoint(),
             message,
         }
     }
 
     fn unavailable(&self, reason: String) -> ExportError {
         ExportError::Unavailable {
-            endpoint: self.config.endpoint().to_owned(),
+            endpoint: self.config.shown_endpoint(),
             reason,
         }
     }

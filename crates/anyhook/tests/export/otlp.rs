@@ -325,6 +325,7 @@ fn content_leaves_the_machine_only_as_far_as_the_level_says() {
         "tool_response": {"stdout": "OUTPUT-TEXT", "stderr": ""}});
     claude(&scratch, "PreToolUse", call.clone());
     claude(&scratch, "PostToolUse", call);
+    claude(&scratch, "StopFailure", json!({"error": "ERROR-TEXT"}));
     claude(
         &scratch,
         "Stop",
@@ -340,6 +341,8 @@ fn content_leaves_the_machine_only_as_far_as_the_level_says() {
     ] {
         let received = export(&scratch, &["--cursor", level, "--content", level]);
         assert_eq!(received.spans.len(), 2);
+        let has_error = format!("{:?}", received.spans).contains("ERROR-TEXT");
+        assert_eq!(has_error, level != "metadata", "{level}");
         for sent in [
             format!("{:?}", received.spans),
             format!("{:?}", received.logs),

@@ -69,6 +69,27 @@ fn the_daemon_exports_what_the_settings_say() {
 }
 
 #[test]
+fn a_secret_of_the_settings_is_in_no_message() {
+    let scratch = record_sessions();
+    let file = scratch.config().join("key.txt");
+    scratch.file(file.clone(), "sesame\nsesame\n").unwrap();
+    let in_file = format!("headers: {{x: {{file: {}}}}}", file.display());
+    for settings in [
+        "endpoint: http://user:sesame@127.0.0.1:9",
+        "endpoint: http://user:sesame@collector.example.com",
+        "headers: {\"x y\": sesame}",
+        "headers: {x: \"sesame\\u0000\"}",
+        &in_file,
+    ] {
+        write_settings(&scratch, &format!("otlp: {{{settings}}}"));
+        let output = anyhook(&scratch, &["export", "otlp"]);
+        assert_eq!(output.exit, Some(1), "{settings}");
+        let text = output.stdout + &output.stderr;
+        assert!(!text.contains("sesame"), "{settings}: {text}");
+    }
+}
+
+#[test]
 fn wrong_settings_are_explained() {
     let scratch = record_sessions();
     for (settings, expected) in [

@@ -11,7 +11,7 @@ use super::chat::{PricedCall, WaitingCalls};
 use super::hook_runs::{add_decision, is_denied, push_hook_spans};
 use super::role::EventRole;
 use super::turn::{EndReason, OpenTurn, common_attributes};
-use crate::content::content_text;
+use crate::content::{ContentLevel, content_text};
 use crate::recorded_event::RecordedEvent;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ fn observe_in_turn(
     match role {
         EventRole::Prompt => turn.add_prompt(event, content),
         EventRole::Stop => turn.add_last_message(event, content),
-        EventRole::AgentError => turn.add_error(&error_text(event)),
+        EventRole::AgentError => turn.add_error(&error_text(event, content)),
         EventRole::CallStart | EventRole::Permission => {
             let parent = turn
                 .subagents
@@ -234,7 +234,11 @@ fn push_event_span(event: &RecordedEvent<'_>, spans: &mut Vec<FinishedSpan>) -> 
     Some(at)
 }
 
-fn error_text(event: &RecordedEvent<'_>) -> String {
+/// What an agent says may quote what it was told.
+fn error_text(event: &RecordedEvent<'_>, content: ContentLevel) -> String {
+    if !content.has_tools() {
+        return "the agent reported an error".to_owned();
+    }
     let data = &event.event.data;
     let error = data.error.map(content_text);
     let reason = || data.reason.clone();

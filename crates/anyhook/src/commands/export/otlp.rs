@@ -156,7 +156,9 @@ pub(crate) fn make_setup(
 ) -> anyhow::Result<OtlpSetup> {
     let settings = Settings::load(&engine.dirs).map_err(|why| anyhow!(why))?;
     let endpoint = config.endpoint().trim_end_matches('/');
-    http::check_address(endpoint, &settings.http.allow_plain).map_err(|why| anyhow!(why))?;
+    let shown = config.shown_endpoint();
+    let shown = shown.trim_end_matches('/');
+    http::check_address(shown, &settings.http.allow_plain).map_err(|why| anyhow!(why))?;
     let headers = config.headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), header_value(name, value)?)));
     let headers = headers.collect::<anyhow::Result<_>>()?;
