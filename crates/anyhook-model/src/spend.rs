@@ -53,6 +53,8 @@ pub struct KnownSpend {
     pub updated_us: i64,
     pub day: DaySpend,
     pub session: SessionSpend,
+    /// Whether the collector has seen the session at all.
+    pub is_session_known: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,6 +94,18 @@ impl SpendTotals {
         session.last_us = session.last_us.max(time_us);
         session.tool_calls_without_tokens = session.tool_calls_without_tokens.saturating_add(1);
         self.forget_oldest();
+    }
+
+    /// Adds a session of which nothing is known yet.
+    pub fn know_session(&mut self, key: &str, time_us: i64) {
+        let session = self.sessions.entry(key.to_owned()).or_default();
+        session.last_us = session.last_us.max(time_us);
+        self.forget_oldest();
+    }
+
+    /// Whether a session that is not here may have been forgotten.
+    pub fn may_have_forgotten(&self, key: &str) -> bool {
+        self.sessions.len() >= MAX_SESSIONS && !self.sessions.contains_key(key)
     }
 
     fn forget_oldest(&mut self) {
@@ -141,6 +155,7 @@ impl KnownSpend {
         Some(Self {
             updated_us: head.updated_us,
             day: head.days.remove(date).unwrap_or_default(),
+            is_session_known: line.is_some(),
             session,
         })
     }
@@ -171,6 +186,7 @@ mod tests {
         assert_eq!(known.day.unpriced_model.as_deref(), Some("odd"));
         let other = KnownSpend::find(&text, "2026-11-16", "a/").unwrap();
         assert_eq!(other.session, SessionSpend::default());
+        assert!(known.is_session_known && !other.is_session_known);
         assert_eq!(other.day, DaySpend::default());
         for bad in ["", "{}", "[]\n", "{\"updated_us\":null,\"days\":{}}\n"] {
             assert_eq!(KnownSpend::find(bad, "2026-11-16", "a"), None, "{bad}");

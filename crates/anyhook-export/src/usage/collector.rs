@@ -1,24 +1,27 @@
 //! Finds new tokens: reads the journal for sessions and payloads, then what is new in the
 //! transcripts that it names, and appends to the ledger.
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use anyhook_model::event::NATIVE;
 use anyhook_model::spend::{SpendTotals, TOTALS_FILE, session_key};
 use anyhook_store::{parse_micros, rfc3339_micros};
 use anyhook_util::fs::replace;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::database::{database_path, read_session};
-use super::ledger::{LedgerLengths, ModelCall, UsageLedger};
+use super::ledger::{ModelCall, UsageLedger};
 use super::prices::PriceTable;
 use super::table::{UsageTable, usage_tables};
-use super::transcript::{KnownCalls, NewTokens, TranscriptPosition, read_transcript};
+use super::transcript::{KnownCalls, TranscriptPosition, read_transcript};
 use crate::error::{ExportError, Result};
 use crate::reader::{JournalCursor, JournalReader};
 use crate::recorded_event::RecordedEvent;
 use crate::state_file::StateFile;
+use state::{CollectorState, KnownTranscript};
 
 const STATE_FILE: &str = "collector.json";
 /// The longest unused transcripts beyond this number are forgotten.
@@ -36,62 +39,12 @@ pub struct CollectedUsage {
     pub calls: u64,
 }
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct CollectorState {
-    cursor: JournalCursor,
-    transcripts: BTreeMap<String, KnownTranscript>,
-    /// Of agents that tell tokens in payloads, by agent and session.
-    #[serde(default)]
-    payloads: BTreeMap<String, TranscriptPosition>,
-    /// Of agents that keep tokens in a database, by agent and session.
-    #[serde(default)]
-    database_sessions: BTreeMap<String, KnownTranscript>,
-    ledger: LedgerLengths,
-    #[serde(default)]
-    totals: SpendTotals,
-    /// The prices that the totals were made with.
-    #[serde(default)]
-    prices: String,
-}
-
-impl CollectorState {
-    fn know_transcript(&mut self, path: String, agent: &str, session: &str) {
-        let known = self.transcripts.entry(path);
-        known.or_insert_with(|| KnownTranscript {
-            agent: agent.to_owned(),
-            session: session.to_owned(),
-            position: TranscriptPosition::default(),
-        });
-    }
-}
-
 /// A transcript of which no event is in the journal yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedTranscript {
     pub agent: String,
     pub session: String,
     pub path: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct KnownTranscript {
-    agent: String,
-    session: String,
-    position: TranscriptPosition,
-}
-
-impl KnownTranscript {
-    fn model_call(&self, new: NewTokens, now_us: i64) -> ModelCall {
-        let time_us = new.time.and_then(|time| time_micros(&time));
-        ModelCall {
-            time_us: time_us.unwrap_or(now_us),
-            id: new.id,
-            agent: self.agent.clone(),
-            session: self.session.clone(),
-            model: new.model,
-            tokens: new.tokens,
-        }
-    }
 }
 
 /// Only one process collects at a time.
@@ -101,6 +54,9 @@ pub struct UsageCollector {
     state_file: StateFile,
     state: CollectorState,
     reader: JournalReader,
+    /// By [`session_key`]: what the ledger has, while the journal is read again because the
+    /// state was lost.
+    recovered: BTreeMap<String, KnownCalls>,
     tables: BTreeMap<&'static str, UsageTable>,
     prices: PriceTable,
     home: Option<PathBuf>,
@@ -127,14 +83,17 @@ impl UsageCollector {
             home,
         } = setup;
         let state_file = StateFile::open(folder.join(STATE_FILE))?;
-        let state: CollectorState = state_file.load().unwrap_or_default();
         let ledger = UsageLedger::new(&folder);
-        let restored = ledger.restore(&state.ledger);
-        restored.map_err(|source| ExportError::State {
+        let state = match state_file.load::<CollectorState>() {
+            Some(state) => ledger.restore(&state.ledger).map(|()| state),
+            None => ledger.whole_lines().map(CollectorState::recovered),
+        };
+        let state = state.map_err(|source| ExportError::State {
             path: folder,
             source,
         })?;
         let mut collector = Self {
+            recovered: BTreeMap::new(),
             reader: JournalReader::new(journal, state.cursor.clone()),
             tables: usage_tables(),
             ledger,
@@ -144,6 +103,14 @@ impl UsageCollector {
             home,
         };
         collector.renew_totals()?;
+        if collector.state.is_recovered && collector.state.cursor == JournalCursor::default() {
+            let sessions = &mut collector.recovered;
+            collector.ledger.for_each(None, |call| {
+                let session = sessions.entry(session_key(&call.agent, &call.session));
+                let known = session.or_default().entry(call.id).or_default();
+                known.add(call.tokens);
+            });
+        }
         Ok(collector)
     }
 
@@ -175,11 +142,16 @@ impl UsageCollector {
     ) -> Result<CollectedUsage> {
         let mut calls = Vec::new();
         let mut active = BTreeSet::new();
+        let mut is_session_new = false;
         if let Some(named) = named {
             let path = named.path.clone();
             self.state
                 .know_transcript(path, &named.agent, &named.session);
             active.insert(named.path);
+            let key = session_key(&named.agent, &named.session);
+            restore_spend(&mut self.state.totals, &key, &self.ledger, &self.prices);
+            is_session_new = !self.state.totals.sessions.contains_key(&key);
+            self.state.totals.know_session(&key, now_us);
         }
         let mut has_lines = false;
         while let Some(batch) = self.reader.next_batch()? {
@@ -190,6 +162,7 @@ impl UsageCollector {
                 }
             }
         }
+        self.recovered = BTreeMap::new();
         // Agents write a transcript after they have called the hooks.
         for (path, known) in &self.state.transcripts {
             if known.position.is_unfinished || now_us - known.position.used_us < RECENT_US {
@@ -199,7 +172,7 @@ impl UsageCollector {
         let mut found = self.read_transcripts(active, now_us, &mut calls)?;
         self.read_databases(now_us, &mut calls);
         self.forget_old_transcripts();
-        if !has_lines && calls.is_empty() && found == 0 {
+        if !has_lines && !is_session_new && calls.is_empty() && found == 0 {
             self.save_totals(now_us);
             return Ok(CollectedUsage::default());
         }
@@ -279,12 +252,9 @@ impl UsageCollector {
         if event.event.event == "before_tool_execute" {
             let time_us = parse_micros(&event.time).unwrap_or_default();
             let key = session_key(&event.agent, session);
+            restore_spend(&mut self.state.totals, &key, &self.ledger, &self.prices);
             self.state.totals.add_tool_call(&key, time_us);
         }
-        let native = || -> Option<Value> {
-            let metadata: Value = serde_json::from_str(event.event.metadata?.get()).ok()?;
-            metadata.get("native").cloned()
-        };
         if let Some(transcript) = &table.transcript {
             let mut paths: Vec<String> = Vec::new();
             paths.extend(
@@ -297,47 +267,78 @@ impl UsageCollector {
             );
             if !transcript.more.is_empty()
                 && event.event.event.starts_with("subagent")
-                && let Some(native) = native()
+                && let Some(native) = native_fields(event)
             {
                 let more = transcript.more.iter().filter_map(|at| native.pointer(at));
                 paths.extend(more.filter_map(Value::as_str).map(str::to_owned));
             }
-            let is_there = paths.iter().any(|path| Path::new(path).is_file());
             for path in paths {
                 self.state
                     .know_transcript(path.clone(), &event.agent, session);
                 active.insert(path);
             }
-            // It has what payloads have, and more.
-            if is_there {
-                return;
-            }
         }
         if table.database.is_some() {
             let time_us = parse_micros(&event.time).unwrap_or_default();
             let key = session_key(&event.agent, session);
+            let is_repeated = self.state.is_recovered;
             let known = self.state.database_sessions.entry(key);
             let known = known.or_insert_with(|| KnownTranscript {
                 agent: event.agent.to_string(),
                 session: session.to_owned(),
-                position: TranscriptPosition::default(),
+                position: TranscriptPosition::new(is_repeated),
             });
             known.position.used_us = known.position.used_us.max(time_us);
             return;
         }
+        self.observe_payload(event, active, calls);
+    }
+
+    /// Counts what the event itself tells, unless a transcript has it.
+    fn observe_payload(
+        &mut self,
+        event: &RecordedEvent<'_>,
+        active: &mut BTreeSet<String>,
+        calls: &mut Vec<ModelCall>,
+    ) {
+        let Some(table) = self.tables.get(event.agent.as_ref()) else {
+            return;
+        };
+        let session = event.event.session_id.as_deref().unwrap_or_default();
         let native_event = event.event.native_event.as_ref();
         let rows = table.payload.iter().filter(|row| row.event == native_event);
         for row in rows {
-            let Some(native) = native() else { return };
+            // A transcript that this event or another has named has what payloads have.
+            let there = self
+                .state
+                .transcripts_of(&event.agent, session)
+                .map(|(path, _)| path.clone())
+                .find(|path| Path::new(path).is_file());
+            if let Some(path) = there {
+                active.insert(path);
+                return;
+            }
+            let Some(native) = native_fields(event) else {
+                return;
+            };
             let mut found = row.fields.find(&native);
             found.id.get_or_insert_with(|| event.id.to_string());
             let model = event.event.data.model.as_deref();
             found.model = found.model.or(model.map(str::to_owned));
             let time_us = parse_micros(&event.time).unwrap_or_default();
+            // Should its transcript appear, or appear again, it has this call as well.
+            let mut was_transcript_read = false;
+            for (_, position) in self.state.transcripts_of(&event.agent, session) {
+                was_transcript_read |= position.bytes > 0;
+                position.is_repeated = true;
+            }
             let key = session_key(&event.agent, session);
+            let in_ledger = was_transcript_read
+                .then(|| known_calls(&self.ledger, calls, &event.agent, session));
+            let known = in_ledger.as_ref().or_else(|| self.recovered.get(&key));
             let position = self.state.payloads.entry(key).or_default();
             position.used_us = time_us;
-            calls.extend(position.new_tokens(found, None).map(|new| ModelCall {
+            calls.extend(position.new_tokens(found, known).map(|new| ModelCall {
                 id: new.id,
                 time_us,
                 agent: event.agent.to_string(),
@@ -383,7 +384,10 @@ impl UsageCollector {
             let Some(path) = database_path(table, self.home.as_deref()) else {
                 continue;
             };
-            let found = read_session(&path, table, &known.session, &mut known.position);
+            let (agent, session) = (&known.agent, &known.session);
+            let known_calls = || known_calls(&self.ledger, calls, agent, session);
+            let position = &mut known.position;
+            let found = read_session(&path, table, session, position, known_calls);
             calls.extend(found.into_iter().map(|new| known.model_call(new, now_us)));
         }
     }
@@ -395,6 +399,12 @@ impl UsageCollector {
         forget_oldest(&mut self.state.transcripts, |known| known.position.used_us);
         forget_oldest(&mut self.state.payloads, |position| position.used_us);
     }
+}
+
+/// What the agent sent and has no canonical name.
+fn native_fields(event: &RecordedEvent<'_>) -> Option<Value> {
+    let metadata: Value = serde_json::from_str(event.event.metadata?.get()).ok()?;
+    metadata.get(NATIVE).cloned()
 }
 
 /// What is known about the calls of a session: in the ledger, and not written yet.
@@ -415,6 +425,20 @@ fn known_calls(
     known
 }
 
+/// Adds a session up again that was forgotten because of many newer ones.
+fn restore_spend(totals: &mut SpendTotals, key: &str, ledger: &UsageLedger, prices: &PriceTable) {
+    if !totals.may_have_forgotten(key) {
+        return;
+    }
+    let mut session = SpendTotals::default();
+    ledger.for_each(None, |call| {
+        if session_key(&call.agent, &call.session) == key {
+            add_call(&mut session, &call, prices);
+        }
+    });
+    totals.sessions.append(&mut session.sessions);
+}
+
 fn add_call(totals: &mut SpendTotals, call: &ModelCall, prices: &PriceTable) {
     let key = session_key(&call.agent, &call.session);
     let time = rfc3339_micros(call.time_us);
@@ -431,10 +455,4 @@ fn forget_oldest<T>(known: &mut BTreeMap<String, T>, used_us: impl Fn(&T) -> i64
         };
         known.remove(&key);
     }
-}
-
-/// A time as text, or milliseconds since 1970.
-fn time_micros(text: &str) -> Option<i64> {
-    let millis = || text.parse::<i64>().ok()?.checked_mul(1000);
-    parse_micros(text).or_else(millis)
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 use super::table::DatabaseTable;
-use super::transcript::{NewTokens, TranscriptPosition};
+use super::transcript::{KnownCalls, NewTokens, TranscriptPosition};
 
 /// The agent writes to it.
 const MAX_WAIT: Duration = Duration::from_millis(500);
@@ -31,15 +31,18 @@ pub(crate) fn database_path(table: &DatabaseTable, home: Option<&Path>) -> Optio
 }
 
 /// Rows of a session after the position. A database that cannot be read has nothing new.
+/// `known_calls` is asked only where the ledger may have them.
 pub(crate) fn read_session(
     path: &Path,
     table: &DatabaseTable,
     session: &str,
     position: &mut TranscriptPosition,
+    known_calls: impl FnOnce() -> KnownCalls,
 ) -> Vec<NewTokens> {
+    let known = position.is_repeated.then(known_calls);
     let mut found = Vec::new();
     // What was read before an error counts.
-    let _ = read_rows(path, table, session, position, &mut found);
+    let _ = read_rows(path, table, session, position, known.as_ref(), &mut found);
     found
 }
 
@@ -48,6 +51,7 @@ fn read_rows(
     table: &DatabaseTable,
     session: &str,
     position: &mut TranscriptPosition,
+    known: Option<&KnownCalls>,
     found: &mut Vec<NewTokens>,
 ) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -66,13 +70,14 @@ fn read_rows(
         if let Ok(object) = serde_json::from_slice::<Value>(text) {
             let mut usage = table.fields.find(&object);
             usage.id = Some(id);
-            found.extend(position.new_tokens(usage, None));
+            found.extend(position.new_tokens(usage, known));
         }
         position.bytes = u64::try_from(changed).unwrap_or(position.bytes);
         count += 1;
         if count >= MAX_ROUND_ROWS {
-            break;
+            return Ok(());
         }
     }
+    position.is_repeated = false;
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhook_util::fs::{open_in_private_dir, private_file_options};
@@ -121,6 +121,26 @@ impl UsageLedger {
         Ok(())
     }
 
+    /// The length of each file, where no state says it. A line that a killed collector has
+    /// begun gets an end.
+    pub(crate) fn whole_lines(&self) -> io::Result<LedgerLengths> {
+        let mut lengths = LedgerLengths::new();
+        for name in self.file_names() {
+            let path = self.folder.join(&name);
+            let mut file = File::options().read(true).append(true).open(&path)?;
+            let mut last = [b'\n'];
+            if file.metadata()?.len() > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+            }
+            if last != [b'\n'] {
+                file.write_all(b"\n")?;
+            }
+            lengths.insert(name, file.metadata()?.len());
+        }
+        Ok(lengths)
+    }
+
     pub(crate) fn append(
         &self,
         calls: &[ModelCall],
@@ -175,15 +195,15 @@ impl UsageLedger {
             return;
         }
         let mut reader = BufReader::new(file);
-        let mut line = String::new();
+        let mut line = Vec::new();
         loop {
             line.clear();
-            match reader.read_line(&mut line) {
-                Ok(size) if size > 0 && line.ends_with('\n') => *position += size as u64,
+            match reader.read_until(b'\n', &mut line) {
+                Ok(size) if size > 0 && line.ends_with(b"\n") => *position += size as u64,
                 _ => return,
             }
             if line.len() <= MAX_LINE_BYTES
-                && let Ok(call) = serde_json::from_str(&line)
+                && let Ok(call) = serde_json::from_slice(&line)
             {
                 visit(call);
             }

@@ -37,9 +37,10 @@ pub(crate) struct TranscriptPosition {
     /// The position is in a line that is too long.
     #[serde(default)]
     is_in_long_line: bool,
-    /// The transcript was rewritten and is read again: calls are in the ledger already.
+    /// What comes next may be in the ledger already: the transcript was rewritten, or
+    /// payloads had the same calls.
     #[serde(default)]
-    is_repeated: bool,
+    pub(crate) is_repeated: bool,
     /// There is more to read.
     #[serde(default)]
     pub(crate) is_unfinished: bool,
@@ -130,6 +131,13 @@ fn tail_hash(file: &mut File, position: u64) -> Option<String> {
 }
 
 impl TranscriptPosition {
+    pub(crate) fn new(is_repeated: bool) -> Self {
+        Self {
+            is_repeated,
+            ..Self::default()
+        }
+    }
+
     fn begin_again(&mut self) {
         self.bytes = 0;
         self.is_in_long_line = false;

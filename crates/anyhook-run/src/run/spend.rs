@@ -90,7 +90,10 @@ fn current_totals(
         &event.source,
         event.session_id.as_deref().unwrap_or_default(),
     );
-    if let Some(known) = fresh_totals(&path, &key) {
+    // Of a session that the collector has not seen, the event may name the transcript.
+    let is_enough =
+        |known: &KnownSpend| known.is_session_known || named_transcript(event).is_none();
+    if let Some(known) = fresh_totals(&path, &key).filter(is_enough) {
         return Ok(known);
     }
     start_collector(event)
@@ -98,7 +101,7 @@ fn current_totals(
     let started = Instant::now();
     while started.elapsed() < max_wait {
         std::thread::sleep(POLL_INTERVAL);
-        if let Some(known) = fresh_totals(&path, &key) {
+        if let Some(known) = fresh_totals(&path, &key).filter(is_enough) {
             return Ok(known);
         }
     }
@@ -115,12 +118,17 @@ fn fresh_totals(path: &Path, key: &str) -> Option<KnownSpend> {
     (0..MAX_AGE_US).contains(&age_us).then_some(known)
 }
 
+/// The session of an event and its transcript.
+fn named_transcript(event: &HookEvent) -> Option<(&str, &str)> {
+    let transcript = event.data.get(field::TRANSCRIPT_PATH)?.as_str()?;
+    let session = event.session_id.as_deref()?;
+    (tells_tokens(&event.source) && !transcript.is_empty()).then_some((session, transcript))
+}
+
 /// The event is not in the journal yet, so its transcript is named.
 fn start_collector(event: &HookEvent) -> io::Result<()> {
     let mut argv: Vec<OsString> = vec![std::env::current_exe()?.into(), COLLECT_COMMAND.into()];
-    let transcript = event.data.get(field::TRANSCRIPT_PATH);
-    let transcript = transcript.and_then(serde_json::Value::as_str);
-    if let (Some(transcript), Some(session)) = (transcript, &event.session_id) {
+    if let Some((session, transcript)) = named_transcript(event) {
         let names = ["--agent", "--session", "--transcript"];
         let values = [event.source.as_str(), session, transcript];
         for (name, value) in names.into_iter().zip(values) {

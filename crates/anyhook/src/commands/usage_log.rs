@@ -1,6 +1,7 @@
 //! Tokens and cost of this machine: brings the record up to date and sums it up.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhook_export::ExportError;
 use anyhook_export::usage::{
@@ -14,6 +15,9 @@ use anyhow::anyhow;
 
 /// In the configuration folder.
 const PRICES_FILE: &str = "prices.toml";
+/// A guard that has begun this process waits no longer.
+const MAX_LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(crate) struct UsageLog {
     folder: PathBuf,
@@ -39,14 +43,18 @@ impl UsageLog {
         self.collect_with(None)
     }
 
-    /// Reads one more transcript.
+    /// Reads one more transcript, of which another process may not know: it waits for that
+    /// process.
     pub(crate) fn collect_with(&self, named: Option<NamedTranscript>) -> Result<(), ExportError> {
-        let collector = UsageCollector::open(CollectorSetup {
-            folder: self.folder.clone(),
-            journal: self.journal.clone(),
-            prices: self.prices.clone(),
-            home: self.home.clone(),
-        });
+        let started = Instant::now();
+        let mut collector = self.open_collector();
+        while named.is_some()
+            && matches!(collector, Err(ExportError::Locked { .. }))
+            && started.elapsed() < MAX_LOCK_WAIT
+        {
+            std::thread::sleep(LOCK_POLL_INTERVAL);
+            collector = self.open_collector();
+        }
         match collector {
             Ok(mut collector) => collector
                 .collect(jiff::Timestamp::now().as_microsecond(), named)
@@ -54,6 +62,15 @@ impl UsageLog {
             Err(ExportError::Locked { .. }) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    fn open_collector(&self) -> Result<UsageCollector, ExportError> {
+        UsageCollector::open(CollectorSetup {
+            folder: self.folder.clone(),
+            journal: self.journal.clone(),
+            prices: self.prices.clone(),
+            home: self.home.clone(),
+        })
     }
 
     pub(crate) fn ledger(&self) -> UsageLedger {

@@ -277,3 +277,147 @@ fn what_is_cached_for_an_hour_costs_more() {
         "{usage:#}"
     );
 }
+
+/// A line of a transcript of Codex and an event of its app-server that tell of the same call:
+/// the running total is its id.
+fn codex_call(total: u64) -> (String, Value) {
+    let counts = |input: &str, cached: &str, output: &str| json!({input: 8, cached: 3, output: 2});
+    let line = json!({
+        "timestamp": "2026-11-18T00:00:00Z", "type": "event_msg", "payload": {
+            "type": "token_count", "model": "gpt-5-codex", "info": {
+                "total_token_usage": {"total_tokens": total},
+                "last_token_usage": counts("input_tokens", "cached_input_tokens", "output_tokens"),
+            },
+        },
+    });
+    let usage = json!({
+        "total": {"totalTokens": total},
+        "last": counts("inputTokens", "cachedInputTokens", "outputTokens"),
+    });
+    (line.to_string() + "\n", usage)
+}
+
+/// Writes an event as `anyhook codex` records it.
+fn record_app_server(scratch: &Scratch, total: u64, transcript: Option<&std::path::Path>) {
+    let id = format!("01970000-0000-7000-8000-{total:012}");
+    let mut record = json!({
+        "v": 1, "kind": "event", "id": id, "time": "2026-11-18T00:00:00Z", "agent": "codex",
+        "event": {
+            "event": "after_model", "source": "codex", "session_id": "t1",
+            "native_event": "thread/tokenUsage/updated", "data": {"model": "gpt-5-codex"},
+            "metadata": {"native": {"tokenUsage": codex_call(total).1}},
+        },
+        "response": {}, "hooks": [], "duration_ms": 1.0,
+    });
+    if let Some(path) = transcript {
+        record["event"]["data"]["transcript_path"] = json!(path);
+    }
+    let folder = scratch.state().join("journal");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("events.jsonl");
+    let mut text = std::fs::read_to_string(&path).unwrap_or_default();
+    text += &(record.to_string() + "\n");
+    std::fs::write(path, text).unwrap();
+}
+
+/// A hook of the same thread, which names the transcript.
+fn codex_hook(scratch: &Scratch, transcript: &std::path::Path) {
+    let mut payload = capture("codex", "Stop.json");
+    payload["session_id"] = json!("t1");
+    payload["transcript_path"] = json!(transcript);
+    payload["cwd"] = json!(scratch.project());
+    record(scratch, "codex", &payload);
+}
+
+/// The sums of this many calls of [`codex_call`].
+fn codex_sums(calls: u64) -> [u64; 4] {
+    [8, 3, 0, 2].map(|count| count * calls)
+}
+
+#[test]
+fn a_call_in_a_transcript_and_an_event_of_the_app_server_counts_once() {
+    let scratch = Scratch::new().unwrap();
+    let transcript = scratch.root().join("rollout.jsonl");
+    let write = |totals: &[u64]| {
+        let lines = totals.iter().map(|total| codex_call(*total).0);
+        std::fs::write(&transcript, lines.collect::<String>()).unwrap();
+    };
+    // Without a transcript the events count, those of a resumed thread once.
+    for total in [10, 20, 20] {
+        record_app_server(&scratch, total, Some(&transcript));
+        sums(&scratch);
+    }
+    assert_eq!(sums(&scratch).1, codex_sums(2));
+    // The transcript comes later, with the same calls and one more.
+    write(&[10, 20, 30]);
+    record_app_server(&scratch, 30, Some(&transcript));
+    assert_eq!(sums(&scratch).1, codex_sums(3));
+    // An event that names no transcript, of a thread whose transcript is known.
+    write(&[10, 20, 30, 40]);
+    record_app_server(&scratch, 40, None);
+    assert_eq!(sums(&scratch).1, codex_sums(4));
+    // The thread is archived, resumed, and its transcript is back.
+    std::fs::remove_file(&transcript).unwrap();
+    for total in [20, 40, 50] {
+        record_app_server(&scratch, total, Some(&transcript));
+        sums(&scratch);
+    }
+    assert_eq!(sums(&scratch).1, codex_sums(5));
+    write(&[10, 20, 30, 40, 50, 60]);
+    codex_hook(&scratch, &transcript);
+    assert_eq!(sums(&scratch).1, codex_sums(6));
+}
+
+#[test]
+fn a_transcript_that_only_a_hook_names_repeats_what_the_app_server_told() {
+    let scratch = Scratch::new().unwrap();
+    let transcript = scratch.root().join("rollout.jsonl");
+    let calls = 10..=40_u64;
+    for total in calls.clone() {
+        record_app_server(&scratch, total, None);
+    }
+    assert_eq!(sums(&scratch).1, codex_sums(31));
+    let lines = calls.chain([50]).map(|total| codex_call(total).0);
+    std::fs::write(&transcript, lines.collect::<String>()).unwrap();
+    codex_hook(&scratch, &transcript);
+    assert_eq!(sums(&scratch).1, codex_sums(32));
+}
+
+#[test]
+fn what_was_counted_outlives_a_broken_state() {
+    let broken: &[(&str, &[u8])] = &[
+        ("cut", b"{\"cursor\":{"),
+        ("not text", &[0xff; 40]),
+        ("another type", b"[]"),
+        ("not a number", b"{\"totals\":{\"updated_us\":null}}"),
+        ("empty", b""),
+    ];
+    for (name, text) in broken {
+        let scratch = Scratch::new().unwrap();
+        let kept = scratch.root().join("kept.jsonl");
+        let gone = scratch.root().join("gone.jsonl");
+        std::fs::write(&kept, call(1, 10) + &call(2, 10)).unwrap();
+        std::fs::write(&gone, call(3, 10)).unwrap();
+        stop(&scratch, &kept);
+        stop(&scratch, &gone);
+        for total in 10..=25 {
+            record_app_server(&scratch, total, None);
+        }
+        let [input, cached, _, output] = codex_sums(16);
+        let expected = |calls: u64| [input + calls, cached, 0, output + 10 * calls];
+        assert_eq!(sums(&scratch).1, expected(3), "{name}");
+        let state = scratch.state().join("usage/collector.json");
+        std::fs::write(state, text).unwrap();
+        // A killed process had begun a line.
+        let calls = scratch.state().join("usage/calls-2026-11.jsonl");
+        let mut ledger = std::fs::read(&calls).unwrap();
+        ledger.extend(b"{\"id\":\"cu\xff");
+        std::fs::write(&calls, ledger).unwrap();
+        std::fs::remove_file(&gone).unwrap();
+        assert_eq!(sums(&scratch).1, expected(3), "{name}");
+        // And it goes on.
+        std::fs::write(&kept, call(1, 10) + &call(2, 10) + &call(4, 10)).unwrap();
+        stop(&scratch, &kept);
+        assert_eq!(sums(&scratch).1, expected(4), "{name}");
+    }
+}

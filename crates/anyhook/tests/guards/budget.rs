@@ -218,6 +218,103 @@ fn a_limit_that_was_reached_counts_although_more_is_unknown() {
 }
 
 #[test]
+fn sessions_that_begin_at_once_are_all_checked() {
+    let scratch = project(&[&hook(LIMITS, "")]);
+    with_prices(&scratch);
+    let sessions: Vec<String> = (0..12).map(|n| format!("s{n}")).collect();
+    for session in &sessions {
+        spend(&scratch, "claude-code", session, 6.0, "m");
+    }
+    let outputs: Vec<String> = std::thread::scope(|scope| {
+        let calls = sessions.iter().map(|session| {
+            let payload = payload(&scratch, "claude-code", session).to_string();
+            let command = anyhook(&scratch);
+            scope.spawn(move || {
+                let output = command.run(["run", "--agent", "claude-code"], &payload);
+                output.unwrap().stdout
+            })
+        });
+        let calls: Vec<_> = calls.collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    for (session, output) in sessions.iter().zip(outputs) {
+        // Whoever could not look in time says so, and nobody passes in silence.
+        let is_checked = output.contains("used models for") || output.contains("in time");
+        assert!(is_checked, "{session}: {output}");
+    }
+}
+
+#[test]
+fn sums_that_are_new_do_not_hide_a_session_that_they_lack() {
+    let scratch = project(&[&hook("anyhook guard budget --session-usd 5", "")]);
+    with_prices(&scratch);
+    spend(&scratch, "claude-code", "first", 1.0, "m");
+    assert_eq!(call(&scratch, "claude-code", "first").1, RunOutcome::Allow);
+    let new = std::fs::read(totals(&scratch)).unwrap();
+    spend(&scratch, "claude-code", "resumed", 6.0, "m");
+    std::fs::write(totals(&scratch), new).unwrap();
+    assert_eq!(call(&scratch, "claude-code", "resumed").1, RunOutcome::Deny);
+}
+
+#[test]
+fn calls_of_the_future_cost_today() {
+    let scratch = project(&[&hook("anyhook guard budget --day-usd 8", "")]);
+    with_prices(&scratch);
+    let line = |day: i64, usd: u64| {
+        let time = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * day);
+        json!({"timestamp": anyhook_util::time::rfc3339(time), "message": {"id": day.to_string(),
+            "model": "m", "usage": {"input_tokens": 1, "output_tokens": usd * 100_000}}})
+        .to_string()
+            + "\n"
+    };
+    // As many days as the sums keep, after the one that counts.
+    let text: String = (0..50)
+        .map(|day| line(day, if day == 0 { 9 } else { 1 }))
+        .collect();
+    std::fs::write(transcript(&scratch, "claude-code", "s"), text).unwrap();
+    let (text, outcome) = call(&scratch, "claude-code", "s");
+    assert_eq!(outcome, RunOutcome::Deny, "{text}");
+    assert!(text.contains("$58.00"), "{text}");
+}
+
+#[test]
+fn a_broken_state_costs_no_budget() {
+    let scratch = project(&[&hook("anyhook guard budget --session-usd 5", "")]);
+    with_prices(&scratch);
+    spend(&scratch, "claude-code", "s", 6.0, "m");
+    assert_eq!(call(&scratch, "claude-code", "s").1, RunOutcome::Deny);
+    std::fs::remove_file(transcript(&scratch, "claude-code", "s")).unwrap();
+    std::fs::write(scratch.state().join("usage/collector.json"), "{").unwrap();
+    for broken in ["", "{", "{\"updated_us\":NaN,\"days\":{}}\n"] {
+        std::fs::write(totals(&scratch), broken).unwrap();
+        let (text, outcome) = call(&scratch, "claude-code", "s");
+        assert_eq!(outcome, RunOutcome::Deny, "{broken}: {text}");
+    }
+}
+
+#[test]
+fn a_session_that_was_forgotten_is_added_up_again() {
+    let scratch = project(&[&hook("anyhook guard budget --session-usd 5", "")]);
+    with_prices(&scratch);
+    spend(&scratch, "claude-code", "s", 6.0, "m");
+    assert_eq!(call(&scratch, "claude-code", "s").1, RunOutcome::Deny);
+    std::fs::remove_file(transcript(&scratch, "claude-code", "s")).unwrap();
+    // The sums of many newer sessions.
+    let path = scratch.state().join("usage/collector.json");
+    let mut state: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let sessions = (0..2000).map(|n| {
+        (
+            format!("claude-code/n{n}"),
+            json!({"usd": 1.0, "last_us": n}),
+        )
+    });
+    state["totals"]["sessions"] = sessions.collect::<serde_json::Map<_, _>>().into();
+    std::fs::write(&path, state.to_string()).unwrap();
+    std::fs::remove_file(totals(&scratch)).unwrap();
+    assert_eq!(call(&scratch, "claude-code", "s").1, RunOutcome::Deny);
+}
+
+#[test]
 fn wrong_limits_are_found_before_they_are_needed() {
     for (options, expected) in [
         ("", "no limit"),
