@@ -14,7 +14,7 @@ use crate::{Adapter, pointer};
 
 /// Key of `metadata`: pointers whose value came from an alternative pointer, so
 /// that encoding does not write them.
-const NATIVE_ABSENT: &str = "native_absent";
+pub const NATIVE_ABSENT: &str = "native_absent";
 
 /// Key of `metadata`: the native input values that selected the tool's row.
 const NATIVE_WHEN: &str = "native_when";

@@ -18,15 +18,16 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhook_model::event::field;
-use anyhook_model::{HookEvent, Record};
+use anyhook_agents::payload::NATIVE_ABSENT;
+use anyhook_model::event::{NATIVE, field};
+use anyhook_model::{HookEvent, Record, registry};
 use anyhook_util::fs::{open_in_private_dir, private_file_options, try_lock};
 use anyhook_util::hash::{PartsHash, hex, hmac_sha256};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::config::cache_key::CacheKey;
-use crate::record::duplicate::{add_map, now_ms};
+use crate::record::duplicate::{add_map, add_value, now_ms};
 
 /// How long an exception waits for its call.
 pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -49,9 +50,9 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Members of a tool's input that say nothing about what the call does; a model
-/// writes them again when it tries again.
-const WORDING_KEYS: [&str; 2] = ["description", "timeout_ms"];
+/// Members of a known tool's input that say nothing about what the call does; a model
+/// writes them again when it tries again. Of other tools nothing is known.
+const WORDING_KEYS: [&str; 3] = ["description", "timeout", "timeout_ms"];
 
 /// Fields of an event that differ between two attempts of the same call.
 const ATTEMPT_FIELDS: [&str; 6] = [
@@ -61,6 +62,41 @@ const ATTEMPT_FIELDS: [&str; 6] = [
     field::MODEL,
     field::DURATION_MS,
     field::PERMISSION_MODE,
+];
+
+/// The same among what the agent sends of its own, outside of the tool's input: whose
+/// attempt it is, when, and what was said before. Without case, `-` and `_`.
+const ATTEMPT_NAMES: [&str; 30] = [
+    "agentmessage",
+    "apirequestid",
+    "contexttokens",
+    "contextusagepercent",
+    "conversationhistory",
+    "conversationid",
+    "created",
+    "estimatedtokens",
+    "generationid",
+    "id",
+    "isfirstturn",
+    "iteration",
+    "messagecount",
+    "messageid",
+    "model",
+    "modelid",
+    "modelparams",
+    "parentagentid",
+    "partid",
+    "permissionmode",
+    "permissionsuggestions",
+    "promptid",
+    "rootsessionid",
+    "sessionid",
+    "taskid",
+    "time",
+    "timestamp",
+    "tooluseid",
+    "transcriptpath",
+    "turnid",
 ];
 
 /// One call that may pass.
@@ -125,13 +161,76 @@ fn digest_with(key: &CacheKey, event: &HookEvent) -> String {
     }
     let is_same = |(name, _): &(&String, &Value)| !ATTEMPT_FIELDS.contains(&name.as_str());
     add_map(event.data.iter().filter(is_same), &mut hash);
-    let input = event.tool_input().into_iter().flatten();
-    let input = input.filter(|(name, _)| !WORDING_KEYS.contains(&name.as_str()));
-    add_map(input, &mut hash);
+    match event.data.get(field::TOOL_INPUT) {
+        Some(Value::Object(input)) => add_map(input_of_call(event, input).iter(), &mut hash),
+        Some(other) => add_value(other, &mut hash),
+        None => {}
+    }
+    // What has no canonical place may change what runs too, such as a sandbox switch.
+    let native = native_of_call(event);
+    add_map(native.iter().map(|(name, value)| (*name, value)), &mut hash);
     hex(&hmac_sha256(
         &key.secret,
         &[b"call\0", hash.finish().as_bytes()],
     ))
+}
+
+/// A tool's input without the wording.
+fn input_of_call(event: &HookEvent, input: &Map<String, Value>) -> Map<String, Value> {
+    let is_known = event.mcp().is_none() && event.tool_name().and_then(registry::tool).is_some();
+    let is_wording = |name: &str| is_known && WORDING_KEYS.contains(&name);
+    let members = input.iter().filter(|(name, _)| !is_wording(name));
+    members
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// What the agent sends of its own, without what differs between two attempts.
+fn native_of_call(event: &HookEvent) -> Vec<(&String, Value)> {
+    let input_at = || {
+        let agent = anyhook_agents::agent_handle(&event.source)?;
+        let adapter = agent.for_event(&event.native_event)?;
+        let spec = adapter.event_by_native(&event.native_event)?;
+        adapter.payload_pointer(spec, field::TOOL_INPUT)
+    };
+    let input_at = input_at();
+    // Where the agent has written a canonical field says nothing about its value.
+    let metadata = event.metadata.iter();
+    let metadata = metadata.filter(|(name, _)| *name != NATIVE_ABSENT);
+    let kept = metadata.map(|(name, value)| match name.as_str() {
+        NATIVE => (name, value_of_call(event, value, "", input_at)),
+        _ => (name, value.clone()),
+    });
+    kept.filter(|(_, value)| says_something(value)).collect()
+}
+
+/// Whether anything is left of what the agent sends.
+fn says_something(value: &Value) -> bool {
+    value.as_object().is_none_or(|members| !members.is_empty())
+}
+
+fn value_of_call(event: &HookEvent, value: &Value, at: &str, input_at: Option<&str>) -> Value {
+    match value {
+        Value::Object(input) if input_at == Some(at) => Value::Object(input_of_call(event, input)),
+        other if input_at == Some(at) => other.clone(),
+        Value::Object(members) => {
+            let is_same = |(name, _): &(&String, &Value)| {
+                let plain: String = name.chars().filter(|c| !matches!(c, '-' | '_')).collect();
+                !ATTEMPT_NAMES.contains(&plain.to_ascii_lowercase().as_str())
+            };
+            let kept = members.iter().filter(is_same).map(|(name, value)| {
+                let at = format!("{at}/{name}");
+                (name.clone(), value_of_call(event, value, &at, input_at))
+            });
+            Value::Object(kept.filter(|(_, value)| says_something(value)).collect())
+        }
+        Value::Array(items) => {
+            let items = items.iter();
+            let kept = items.map(|item| value_of_call(event, item, at, input_at));
+            Value::Array(kept.collect())
+        }
+        plain => plain.clone(),
+    }
 }
 
 /// Lets the call of a record through, the next time that it comes.

@@ -215,7 +215,7 @@ pub(super) fn add_map<'v>(
     hash.add(b"}");
 }
 
-fn add_value(value: &Value, hash: &mut PartsHash) {
+pub(super) fn add_value(value: &Value, hash: &mut PartsHash) {
     match value {
         Value::Object(map) => add_map(map.iter(), hash),
         Value::Array(items) => {

@@ -106,7 +106,7 @@ fn an_exception_is_for_one_call_in_its_session_and_folder() {
         assert_eq!(trusted.exit, Some(0), "{trusted:?}");
         json!(other)
     };
-    let changes: [(&str, Change, bool); 7] = [
+    let changes: [(&str, Change, bool); 11] = [
         ("nothing", |_, _| {}, true),
         ("session", |call, _| call["session_id"] = json!("t"), false),
         ("folder", |call, other| call["cwd"] = other, false),
@@ -136,6 +136,33 @@ fn an_exception_is_for_one_call_in_its_session_and_folder() {
             |call, _| call["tool_input"]["run_in_background"] = json!(true),
             false,
         ),
+        // What only the agent knows of may change what runs as well.
+        (
+            "the agent's own field",
+            |call, _| call["sandbox"] = json!(false),
+            false,
+        ),
+        (
+            "the agent's own field, further inside",
+            |call, _| call["context"] = json!({"server": {"url": "https://x"}, "turn_id": "1"}),
+            false,
+        ),
+        (
+            "another attempt",
+            |call, _| {
+                call["tool_use_id"] = json!("another");
+                call["prompt_id"] = json!("another");
+                call["turnId"] = json!(2);
+                call["message"] = json!({"id": "m", "time": {"created": 1}});
+                call["agent_message"] = json!("I try again");
+            },
+            true,
+        ),
+        (
+            "an id in the input",
+            |call, _| call["tool_input"]["id"] = json!(2),
+            false,
+        ),
     ];
     for (name, change, passes) in changes {
         let scratch = guarded();
@@ -146,6 +173,27 @@ fn an_exception_is_for_one_call_in_its_session_and_folder() {
         change(&mut again, other);
         let denied = decision_of(&call(&scratch, &again)).is_some();
         assert_eq!(!denied, passes, "{name}");
+    }
+}
+
+/// A description is wording for a shell command, and may be all that counts for a tool
+/// that anyhook does not know.
+#[test]
+fn every_member_counts_in_the_input_of_an_unknown_tool() {
+    for (tool, passes) in [("Bash", true), ("mcp__issues__create", false)] {
+        let scratch = guarded();
+        let mut payload = payload(&scratch, "rm x");
+        payload["tool_name"] = json!(tool);
+        payload["tool_input"]["description"] = json!("one");
+        assert_eq!(
+            decision_of(&call(&scratch, &payload)).as_deref(),
+            Some("deny"),
+            "{tool}"
+        );
+        assert_eq!(allow(&scratch, &denied_id(&scratch)).exit, Some(0));
+        payload["tool_input"]["description"] = json!("two");
+        let denied = decision_of(&call(&scratch, &payload)).is_some();
+        assert_eq!(!denied, passes, "{tool}");
     }
 }
 
