@@ -92,7 +92,7 @@ pub const CONFIG: &[ConfigField] = &[
         "http.allow_plain",
         Texts,
         "`[]`",
-        "Hosts that may be called without TLS. This machine always may.",
+        "Hosts that may be called without TLS. This machine always may. It does not count for managed hooks.",
     ),
     field(
         "openhook.folder",

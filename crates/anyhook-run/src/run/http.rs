@@ -51,7 +51,8 @@ pub struct HttpRequest {
     pub ignores_env: bool,
 }
 
-/// Builds the request of a handler and fills in the variables of its headers.
+/// Builds the request of a handler and fills in the variables of its headers. The hosts
+/// in `allow_plain` are the user's, and do not count for the administrator's hooks.
 pub fn build_request(
     handler: &Handler,
     scope: Scope,
@@ -59,7 +60,13 @@ pub fn build_request(
     allow_plain: &[String],
 ) -> Result<HttpRequest, String> {
     let url = handler.url.clone().ok_or("it has no `url`")?;
-    check_address(&url, allow_plain)?;
+    if scope == Scope::Managed {
+        check_address(&url, &[]).map_err(|_| {
+            format!("`{url}` is not https; without TLS, a hook of the administrator may call this machine only")
+        })?;
+    } else {
+        check_address(&url, allow_plain)?;
+    }
     let mut headers = Vec::new();
     for (name, value) in &handler.headers {
         let text = match value {

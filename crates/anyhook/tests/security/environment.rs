@@ -380,6 +380,35 @@ fn a_proxy_of_the_environment_hears_nothing_of_a_managed_guard() {
     assert_eq!(ask(scratch.managed(), &scratch, named), 1);
 }
 
+/// The user's settings, as they are and broken, neither let a managed guard call without
+/// TLS nor keep it from calling.
+#[test]
+fn the_users_settings_do_not_reach_a_managed_http_guard() {
+    let ask = |folder: fn(&Scratch) -> PathBuf, url: &str, settings: &str| {
+        let scratch = Scratch::new().unwrap();
+        let manifest = json!({"spec": "hooks/1.0", "hooks": [{"name": "guard",
+            "event": "before_tool_execute", "blocking": true,
+            "handler": {"type": "http", "url": url, "timeout": 20}}]});
+        let path = folder(&scratch).join("hooks.json");
+        scratch.file(path, &manifest.to_string()).unwrap();
+        let settings_path = scratch.config().join("config.yaml");
+        scratch.file(settings_path, settings).unwrap();
+        let output = anyhook(&scratch).run(RUN, &dangerous(&scratch)).unwrap();
+        assert!(output.stdout.contains("hook `guard`"), "{output:?}");
+        output.stdout
+    };
+    let plain = "http://guard.invalid/x";
+    let allowing = "http: {allow_plain: [guard.invalid]}\n";
+    let refusal = "is not https";
+    assert!(!ask(Scratch::config, plain, allowing).contains(refusal));
+    assert!(ask(Scratch::managed, plain, allowing).contains(refusal));
+    // Nobody listens there, and that is what is told.
+    let here = "http://127.0.0.1:9/x";
+    let called = format!("POST {here}");
+    assert!(!ask(Scratch::config, here, "{").contains(&called));
+    assert!(ask(Scratch::managed, here, "{").contains(&called));
+}
+
 /// A project whose approved guard runs this script.
 fn approved(script: &str) -> Scratch {
     let scratch = project();
