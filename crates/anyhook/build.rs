@@ -49,6 +49,11 @@ fn revision(root: &Path) -> Option<String> {
 /// Position independence would be preferable for a program that reads hostile
 /// text, but relocating the tables touches 85 pages at every start.
 ///
+/// What is left is mostly not ours: the start of glibc executes 68 `cpuid` instructions, in
+/// `/bin/true` as well as here. On a virtual machine each leaves the guest: at 6.3 µs they
+/// are 0.43 of the 0.57 ms that an empty static program takes, which takes 0.06 ms without
+/// a C library.
+///
 /// rustc's own switch, `crt-static`, breaks procedural macros on the host target,
 /// so the linker gets the arguments directly. Without a static C library the
 /// binary is linked dynamically.

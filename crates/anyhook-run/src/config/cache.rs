@@ -148,6 +148,17 @@ impl FileStamp {
         None
     }
 
+    /// Whether both are of one file or folder, whatever its content.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_of_same_file(&self, other: &Self) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
     pub(super) fn size(&self) -> u64 {
         self.size
     }

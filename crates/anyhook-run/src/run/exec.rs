@@ -83,12 +83,17 @@ pub struct SpawnOptions {
 /// Runs a program to its end. It never outlives this call, nor does anything
 /// in its process group that holds its output open.
 pub fn run(request: &ProcessRequest<'_>) -> ProcessResult {
-    platform::run(request, SpawnOptions::default())
+    platform::run(request, SpawnOptions::default(), &|| {})
 }
 
-/// The same with other surroundings.
-pub fn run_with(request: &ProcessRequest<'_>, options: SpawnOptions) -> ProcessResult {
-    platform::run(request, options)
+/// The same with other surroundings. `when_slow` is called once, if the program takes
+/// longer than most.
+pub fn run_with(
+    request: &ProcessRequest<'_>,
+    options: SpawnOptions,
+    when_slow: &dyn Fn(),
+) -> ProcessResult {
+    platform::run(request, options, when_slow)
 }
 
 /// How a program ended.

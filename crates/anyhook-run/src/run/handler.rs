@@ -368,7 +368,7 @@ impl HandlerCall<'_> {
             // The folder of the event may be gone; the guard must run all the same.
             may_run_above_cwd: handler.cwd.is_none(),
         };
-        exec::run_with(&request, options)
+        exec::run_with(&request, options, &|| self.files.watch_folders())
     }
 
     fn post_event(&self) -> Result<HandlerOutput, String> {
@@ -431,6 +431,7 @@ impl HandlerCall<'_> {
         parse: fn(&str) -> ParsedAnswer,
     ) -> HandlerOutput {
         let timeout = manifest::timeout(&self.selected.hook.handler);
+        self.files.watch_folders();
         match exec::call_with_timeout(timeout, self.cancel, send) {
             Ok(Ok(answer)) => {
                 let answer = ParsedAnswer::from_text(&answer.text, answer.is_cut, parse);

@@ -434,8 +434,17 @@ fn a_folder_that_is_exchanged_during_the_run_makes_it_a_failure() {
             format!("cd {folder}/.. && mv .anyhook aside && mv aside .anyhook"),
             true,
         ),
-        // What a hook writes beside itself is no exchange.
+        (
+            format!("sleep 0.1; cd {folder} && mv bin aside && mv aside bin"),
+            true,
+        ),
+        // What a hook writes beside itself is no exchange, nor what is written elsewhere
+        // while it takes its time.
         (format!("cd {folder}/bin && : > log && rm log"), false),
+        (
+            format!("sleep 0.1; cd {folder} && : > bin/log && : > log && : > ../log"),
+            false,
+        ),
     ] {
         let scratch = approved(&format!("#!/bin/sh\n{moves}\nexit 0\n"));
         let output = run_dangerous(&scratch);

@@ -29,7 +29,7 @@ const MAX_COMPARISONS: usize = 4;
 pub(crate) struct CheckedFiles {
     files: Vec<CheckedFile>,
     /// For the folders above them.
-    folders: Option<FolderWatch>,
+    folders: FolderWatch,
 }
 
 #[derive(Debug)]
@@ -82,15 +82,17 @@ impl CheckedFiles {
 
     /// The files that were changed or exchanged since, even if only for a time.
     pub(crate) fn changed_since(&self) -> Vec<&Path> {
-        let was_moved = self
-            .folders
-            .as_ref()
-            .is_some_and(FolderWatch::has_seen_move);
+        let was_moved = !self.files.is_empty() && self.folders.has_seen_move();
         let changed = self
             .files
             .iter()
             .filter(|file| was_moved || !file.is_same());
         changed.map(|file| file.path.as_path()).collect()
+    }
+
+    /// To be called when the hook takes longer than most: see [`FolderWatch`].
+    pub(crate) fn watch_folders(&self) {
+        self.folders.watch();
     }
 
     /// Whether a text is the content of a file that was compared, if the file was.
@@ -131,7 +133,7 @@ fn compare(path: &Path) -> io::Result<CheckedFile> {
 }
 
 /// How long to wait until a further change would show in the change time.
-fn remaining_wait(stamp: &FileStamp) -> Option<Duration> {
+pub(super) fn remaining_wait(stamp: &FileStamp) -> Option<Duration> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let age = now.ok()?.checked_sub(stamp.changed_at());
     // The clock of another machine may be ahead by any time.

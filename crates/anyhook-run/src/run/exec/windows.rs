@@ -73,7 +73,12 @@ enum ProcessEvent {
     Exit(Option<i32>),
 }
 
-pub(super) fn run(request: &ProcessRequest<'_>, options: SpawnOptions) -> ProcessResult {
+/// Nothing is to be done for a program that takes long.
+pub(super) fn run(
+    request: &ProcessRequest<'_>,
+    options: SpawnOptions,
+    _when_slow: &dyn Fn(),
+) -> ProcessResult {
     let started = Instant::now();
     match spawn(request, options) {
         Ok((child, job)) => RunningProcess::new(child, job, request).run(request, started),
