@@ -19,6 +19,7 @@ pub mod settings;
 pub mod started_programs;
 pub mod trust;
 mod worktree;
+pub mod unknown_names;
 
 pub(crate) use cache::ConfigCache;
 pub(crate) use manifest_cache::FOLDER as MANIFEST_CACHE_FOLDER;

@@ -10,6 +10,7 @@ use anyhook_model::{Format, HookEvent, Manifest, Scope};
 use anyhook_run::config::discover::{self, ConfigSource, ignored_manifests};
 use anyhook_run::config::manifest;
 use anyhook_run::config::trust::{self, ProjectManifest, TrustStore};
+use anyhook_run::config::unknown_names::unknown_names;
 use anyhook_run::record::journal::{CURRENT_FILE_NAME, Journal};
 use anyhook_util::env;
 
@@ -109,6 +110,20 @@ fn check_manifest(machine: &Machine, source: &ConfigSource, findings: &mut Vec<D
         folder: source.folder(),
     };
     for (position, hook) in manifest.hooks.iter().enumerate() {
+        for why in unknown_names(hook) {
+            let what = format!("hook {}: {why}", trust::label(hook, position));
+            let finding = if hook.blocking {
+                DoctorFinding::error("unknown-name", what)
+            } else {
+                DoctorFinding::warning("unknown-name", what)
+            };
+            findings.push(
+                finding
+                    .in_file(&source.path)
+                    .why("the hook never runs for it, in any agent")
+                    .remedy("correct the name; `anyhook validate` shows where"),
+            );
+        }
         for problem in check_hook_scripts(machine, hook, place) {
             let label = trust::label(hook, position);
             findings.push(script_finding(problem, &label).in_file(&source.path));

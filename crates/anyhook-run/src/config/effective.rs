@@ -142,6 +142,7 @@ impl EffectiveConfig {
 
     /// Whether a manifest has a copy further inside, in a worktree that lies in its
     /// own project: the hooks would run twice.
+        notices.extend(manifests.iter().flat_map(LoadedManifest::mistaken_names));
     pub(crate) fn has_copy(&self, position: usize) -> bool {
         let mut rest = self.manifests.iter().skip(position);
         let manifest = rest.next();

@@ -9,6 +9,7 @@ use crate::config::discover::LoadProblem;
 use crate::config::effective::EffectiveConfig;
 use crate::config::folders::EventFolders;
 use crate::config::manifest::HookVerdict;
+use crate::config::unknown_names::unknown_names;
 use crate::engine::Engine;
 
 /// A hook that applies in a folder.
@@ -21,6 +22,8 @@ pub struct HookInForce {
     pub root: PathBuf,
     pub scope: Scope,
     pub state: HookState,
+    /// Names in it that mean nothing: it never runs for them.
+    pub unknown_names: Vec<String>,
 }
 
 /// Whether a hook may run.
@@ -65,6 +68,7 @@ impl Engine {
                     manifest: selected.manifest.clone().into_owned(),
                     root: selected.root.clone().into_owned(),
                     scope: selected.scope,
+                    unknown_names: unknown_names(&selected.hook),
                     hook: selected.hook.into_owned(),
                     state,
                 });

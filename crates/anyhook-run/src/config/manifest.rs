@@ -19,11 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::discover::{ConfigSource, LoadProblem, MAX_UNAPPROVED_BYTES};
 use crate::config::known_texts;
-use crate::config::manifest_cache::{self, CacheLookup, ManifestHooks};
+use crate::config::manifest_cache::{self, CacheLookup, ManifestFacts, ManifestHooks};
 use crate::config::policy::Rulebook;
 use crate::config::trust::{
     self, Approval, CheckedFiles, Consent, Distrust, Inspected, RequiredHook,
 };
+use crate::config::unknown_names;
 use crate::engine::Engine;
 use crate::run::exec::command_files::CommandFiles;
 
@@ -97,6 +98,8 @@ pub(crate) struct LoadedManifest {
     pub(super) hooks: ManifestHooks,
     /// Its hooks run one after another.
     pub(crate) is_sequential: bool,
+    /// What its hooks are for by mistake, in words for the user.
+    unknown_names: Vec<String>,
     /// `Ok(None)`: trusted as a whole, by its location or because the engine
     /// trusts everything. With a consent, the files of each hook are compared
     /// just before it runs.
@@ -160,15 +163,15 @@ impl<'a> ManifestLoader<'a> {
             problems.push(problem);
             return None;
         }
-        let (hooks, is_sequential) = match (&trust, source.scope) {
+        let (hooks, facts) = match (&trust, source.scope) {
             (Err(_), Scope::Project) if required.is_some() => {
-                (self.unapproved_hooks(&source), false)
+                (self.unapproved_hooks(&source), ManifestFacts::default())
             }
             (Err(_), Scope::Project) => {
                 // The records that name the required ones are damaged.
                 let hooks = parse_usable(&source, problems)?.hooks;
                 required = Some(trust::required_hooks(&hooks));
-                (ManifestHooks::All(hooks), false)
+                (ManifestHooks::All(hooks), ManifestFacts::default())
             }
             _ => self.hooks(&mut source, &text_hash, trust.is_ok(), problems)?,
         };
@@ -176,7 +179,8 @@ impl<'a> ManifestLoader<'a> {
             source,
             text_hash,
             hooks,
-            is_sequential,
+            is_sequential: facts.is_sequential,
+            unknown_names: facts.unknown_names,
             trust,
             required: required.unwrap_or_default(),
         })
@@ -193,14 +197,13 @@ impl<'a> ManifestLoader<'a> {
         ManifestHooks::All(manifest.map(|manifest| manifest.hooks).unwrap_or_default())
     }
 
-    /// Also whether they run one after another.
     fn hooks(
         &mut self,
         source: &mut ConfigSource,
         text_hash: &str,
         is_trusted: bool,
         problems: &mut Vec<LoadProblem>,
-    ) -> Option<(ManifestHooks, bool)> {
+    ) -> Option<(ManifestHooks, ManifestFacts)> {
         let dirs = &self.engine.dirs;
         // What the user can write does not count for the administrator's hooks.
         let has_cache = source.scope != Scope::Managed && dirs.is_state_trusted();
@@ -209,11 +212,11 @@ impl<'a> ManifestLoader<'a> {
         let hash = event.map(|_| manifest_cache::manifest_hash(format(source), text_hash));
         let lookup = event.zip(hash.as_deref());
         match lookup.map(|(event, hash)| ManifestHooks::load(state, hash, event)) {
-            Some(CacheLookup::Found(hooks, is_sequential)) => {
+            Some(CacheLookup::Found(hooks, facts)) => {
                 if let (Some(stamp), None) = (&source.stamp, &source.known_hash) {
                     known_texts::remember(state, &source.path, stamp, text_hash);
                 }
-                return Some((hooks, is_sequential));
+                return Some((hooks, facts));
             }
             Some(CacheLookup::Tampered) => {
                 let path = source.path.display();
@@ -229,14 +232,28 @@ impl<'a> ManifestLoader<'a> {
             return None;
         }
         let manifest = parse_usable(source, problems)?;
-        let is_sequential = manifest.is_sequential();
+        let facts = ManifestFacts {
+            is_sequential: manifest.is_sequential(),
+            unknown_names: unknown_names(&manifest.hooks),
+        };
         let hooks = manifest.hooks;
         // Nothing of an untrusted project is stored among the user's files.
         if let Some(hash) = hash.filter(|_| is_trusted) {
-            ManifestHooks::save(&hooks, is_sequential, state, &hash);
+            ManifestHooks::save(&hooks, &facts, state, &hash);
         }
-        Some((ManifestHooks::All(hooks), is_sequential))
+        Some((ManifestHooks::All(hooks), facts))
     }
+}
+
+/// What the hooks of a manifest are for by mistake, each with the hook's name.
+fn unknown_names(hooks: &[Hook]) -> Vec<String> {
+    let hooks = hooks.iter().enumerate();
+    let named = hooks.flat_map(|(position, hook)| {
+        let label = trust::label(hook, position);
+        let names = unknown_names::unknown_names(hook).into_iter();
+        names.map(move |why| format!("hook `{label}`: {why}"))
+    });
+    named.collect()
 }
 
 impl LoadedManifest {
@@ -264,6 +281,14 @@ impl LoadedManifest {
                 && self.text_hash == other.text_hash
                 && own.is_of_same_project(others)
         })
+    }
+
+    /// For the user: hooks that never run as they are meant to, because a name in them
+    /// means nothing.
+    pub(super) fn mistaken_names(&self) -> impl Iterator<Item = String> {
+        let path = self.source.path.display();
+        let names = self.unknown_names.iter().filter(|_| self.trust.is_ok());
+        names.map(move |why| format!("{why}, in `{path}`: it does not run for what it names"))
     }
 
     pub(crate) fn distrust(&self) -> Option<&Distrust> {

@@ -39,7 +39,7 @@ const MAGIC: &str = "anyhook plan ";
 const SLOTS: u32 = 4096;
 
 /// Changes with the file format and with the fields of a hook.
-const VERSION: &str = concat!("5/", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("6/", env!("CARGO_PKG_VERSION"));
 
 /// What is read at once; most files are smaller.
 const FIRST_READ_BYTES: u64 = 16 * 1024;
@@ -68,7 +68,8 @@ const MAX_BUCKETS: usize = 256;
 /// The bucket of hooks that can be for any tool.
 const ANY_TOOL: &str = "*";
 
-/// The first line of the index, for a manifest with and without `sequential: true`.
+/// In the first line of the index, for a manifest with and without `sequential: true`.
+/// After a tab come the names that mean nothing, if there are any.
 const SEQUENTIAL: &str = "sequential";
 const SIDE_BY_SIDE: &str = "side by side";
 
@@ -87,11 +88,19 @@ pub(super) enum ManifestHooks {
     },
 }
 
+/// What holds for a manifest as a whole, whichever hooks of it are needed.
+#[derive(Debug, Default)]
+pub(super) struct ManifestFacts {
+    /// It has `sequential: true`.
+    pub(super) is_sequential: bool,
+    /// See [`unknown_names`](crate::config::unknown_names).
+    pub(super) unknown_names: Vec<String>,
+}
+
 /// What was found in the cache.
 #[derive(Debug)]
 pub(super) enum CacheLookup {
-    /// Also whether the manifest has `sequential: true`.
-    Found(ManifestHooks, bool),
+    Found(ManifestHooks, ManifestFacts),
     /// There is no file, or one of another manifest, version or key.
     Missing,
     /// The file is not as anyhook has written it.
@@ -109,23 +118,23 @@ impl ManifestHooks {
         };
         let wanted = WantedSegments::for_event(event);
         match read_segments(file, metadata.len(), &key, manifest, &wanted) {
-            Ok((text, is_sequential)) => {
+            Ok((text, facts)) => {
                 let hooks = Self::Segments {
                     events: wanted.events.map(str::to_owned).to_vec(),
                     keys: wanted.keys,
                     text,
                 };
-                CacheLookup::Found(hooks, is_sequential)
+                CacheLookup::Found(hooks, facts)
             }
             Err(Unusable::Foreign) => CacheLookup::Missing,
             Err(Unusable::Tampered) => CacheLookup::Tampered,
         }
     }
 
-    pub(super) fn save(hooks: &[Hook], is_sequential: bool, state: &Path, manifest: &str) {
+    pub(super) fn save(hooks: &[Hook], facts: &ManifestFacts, state: &Path, manifest: &str) {
         // If this fails, the next event parses the manifest again.
         let key = CacheKey::load_or_create(state);
-        let content = key.and_then(|key| encode(hooks, is_sequential, &key, manifest));
+        let content = key.and_then(|key| encode(hooks, facts, &key, manifest));
         if let Some(content) = content {
             let path = slot_path(state, manifest);
             let _ = anyhook_util::fs::replace(&path, content.as_bytes());
@@ -244,7 +253,7 @@ fn select_lines(
 }
 
 /// The content of a cache file.
-fn encode(hooks: &[Hook], is_sequential: bool, key: &CacheKey, manifest: &str) -> Option<String> {
+fn encode(hooks: &[Hook], facts: &ManifestFacts, key: &CacheKey, manifest: &str) -> Option<String> {
     let buckets = (hooks.len() / HOOKS_PER_BUCKET).clamp(1, MAX_BUCKETS);
     let mut segments: BTreeMap<(&str, String), String> = BTreeMap::new();
     for (position, hook) in hooks.iter().enumerate() {
@@ -264,12 +273,17 @@ fn encode(hooks: &[Hook], is_sequential: bool, key: &CacheKey, manifest: &str) -
             segment.push_str(&line);
         }
     }
-    let order = if is_sequential {
+    let order = if facts.is_sequential {
         SEQUENTIAL
     } else {
         SIDE_BY_SIDE
     };
-    let mut index = format!("{buckets} {order}\n");
+    let mut index = format!("{buckets} {order}");
+    if !facts.unknown_names.is_empty() {
+        index.push('\t');
+        index.push_str(&serde_json::to_string(&facts.unknown_names).ok()?);
+    }
+    index.push('\n');
     for ((event, bucket), segment) in &segments {
         let event = serde_json::to_string(event).ok()?;
         let (hash, length) = (sha256(segment.as_bytes()), segment.len().to_string());
@@ -296,15 +310,14 @@ enum Unusable {
     Tampered,
 }
 
-/// The verified lines of the wanted segments, and whether the manifest has
-/// `sequential: true`.
+/// The verified lines of the wanted segments.
 fn read_segments(
     mut file: impl Read + Seek,
     size: u64,
     key: &CacheKey,
     manifest: &str,
     wanted: &WantedSegments<'_>,
-) -> Result<(String, bool), Unusable> {
+) -> Result<(String, ManifestFacts), Unusable> {
     let tampered = || Unusable::Tampered;
     if size > MAX_FILE_BYTES {
         return Err(Unusable::Tampered);
@@ -346,6 +359,11 @@ fn read_segments(
     let mut lines = index.lines();
     let first_line = lines.next().and_then(|line| line.split_once(' '));
     let (buckets, order) = first_line.ok_or_else(tampered)?;
+    let (order, names) = order.split_once('\t').unwrap_or((order, "[]"));
+    let facts = ManifestFacts {
+        is_sequential: order == SEQUENTIAL,
+        unknown_names: serde_json::from_str(names).map_err(|_| Unusable::Tampered)?,
+    };
     let buckets = buckets.parse().map_err(|_| Unusable::Tampered)?;
     let (mut found, mut position) = (Vec::new(), index_end);
     for line in lines {
@@ -374,7 +392,7 @@ fn read_segments(
         }
         text.push_str(std::str::from_utf8(&segment).map_err(|_| Unusable::Tampered)?);
     }
-    Ok((text, order == SEQUENTIAL))
+    Ok((text, facts))
 }
 
 fn slice(bytes: &[u8], from: u64, to: u64) -> Option<&[u8]> {
@@ -410,7 +428,12 @@ pub fn cached_hooks(content: &[u8], secret: [u8; 32], event: &HookEvent) -> Opti
 /// For the same tests: the content of a cache file.
 #[doc(hidden)]
 pub fn cache_content(hooks: &[Hook], secret: [u8; 32]) -> Option<String> {
-    encode(hooks, false, &CacheKey::new(secret), "manifest")
+    encode(
+        hooks,
+        &ManifestFacts::default(),
+        &CacheKey::new(secret),
+        "manifest",
+    )
 }
 
 #[cfg(test)]
@@ -443,11 +466,17 @@ mod tests {
         let hooks = hooks();
         let state = tempfile::tempdir().unwrap();
         let state = state.path();
-        ManifestHooks::save(&hooks, true, state, "sum");
-        let CacheLookup::Found(stored, true) = ManifestHooks::load(state, "sum", &event("shell"))
+        let facts = ManifestFacts {
+            is_sequential: true,
+            unknown_names: vec!["hook `a\tb`\n".to_owned()],
+        };
+        ManifestHooks::save(&hooks, &facts, state, "sum");
+        let CacheLookup::Found(stored, found) = ManifestHooks::load(state, "sum", &event("shell"))
         else {
             panic!("not found");
         };
+        assert!(found.is_sequential);
+        assert_eq!(found.unknown_names, facts.unknown_names);
         let mut parsed = ManifestHooks::All(hooks.clone());
         let mut compiled = ManifestHooks::All(hooks.clone());
         compiled.compile();

@@ -46,6 +46,9 @@ struct ListedHook {
     scope: &'static str,
     #[serde(flatten)]
     state: HookState,
+    /// Names of events and tools that mean nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown_names: Vec<String>,
     /// Where anyhook is installed for its event.
     agents: Vec<&'static str>,
     last: Option<LastRun>,
@@ -90,6 +93,7 @@ pub(crate) fn run(args: &ListArgs, terminal: &Terminal) -> anyhow::Result<Comman
         manifest: one.manifest.to_string_lossy().into_owned(),
         scope: one.scope.as_str(),
         state: one.state.clone(),
+        unknown_names: one.unknown_names.clone(),
         agents: agents_of(&one.hook, &bridges),
         last: last_run(one),
     });
@@ -125,6 +129,9 @@ fn print_table(listed: &[ListedHook], machine: &Machine, terminal: &Terminal) {
         };
         let blocks = if one.blocking { ", may block" } else { "" };
         let (colour, state) = match &one.state {
+            HookState::Active if !one.unknown_names.is_empty() => {
+                (colour::RED, one.unknown_names.join(", "))
+            }
             HookState::Active => (colour::GREEN, "active".to_owned()),
             HookState::Untrusted(why) | HookState::Refused(why) => {
                 (colour::RED, format!("off: {why}"))

@@ -11,6 +11,7 @@ mod environment;
 mod failures;
 mod install;
 mod locked;
+mod names;
 mod once;
 mod own_tables;
 mod redaction;
