@@ -8,7 +8,7 @@ use anyhook_model::parse::{self, Vocabulary};
 use anyhook_model::{Format, Hook, suggest};
 use anyhook_run::agent::MIN_ENTRY_TIMEOUT;
 use anyhook_run::config::discover;
-use anyhook_run::config::manifest;
+use anyhook_run::config::time_limit::longest_answer;
 
 use crate::error::InstallError;
 use crate::machine::Machine;
@@ -31,20 +31,21 @@ const BRIDGE_OVERHEAD_SECONDS: f64 = 5.0;
 /// What the manifests that apply to a project need.
 #[derive(Debug, Clone, Default)]
 pub struct ManifestNeeds {
-    hooks: Vec<Hook>,
+    /// Those of each manifest.
+    manifests: Vec<Vec<Hook>>,
     openhook: bool,
 }
 
 impl ManifestNeeds {
     pub fn load(machine: &Machine) -> Self {
         let found = discover::discover(&machine.dirs, &machine.cwd);
-        let hooks = found.manifests.iter().flat_map(|source| {
+        let manifests = found.manifests.iter().map(|source| {
             let format = Format::from_path(&source.path.to_string_lossy()).unwrap_or(Format::Yaml);
             let manifest = parse::manifest(&source.text, format, &Vocabulary::default()).0;
             manifest.map(|manifest| manifest.hooks).unwrap_or_default()
         });
         Self {
-            hooks: hooks.collect(),
+            manifests: manifests.collect(),
             openhook: found.openhook.is_some(),
         }
     }
@@ -70,7 +71,7 @@ impl ManifestNeeds {
 
     /// Whether a hook of a manifest is for this event.
     fn names(&self, event: &EventSpec) -> bool {
-        self.hooks.iter().any(|hook| {
+        self.manifests.iter().flatten().any(|hook| {
             hook.event == event.native.as_ref()
                 || (!event.read_only && event.is.as_deref() == Some(hook.event.as_str()))
         })
@@ -78,13 +79,15 @@ impl ManifestNeeds {
 
     /// The timeout of one entry: longer than all of its hooks may take.
     pub fn timeout_seconds(&self, adapter: &Adapter, event: &EventSpec) -> f64 {
-        let hooks = self.hooks.iter().filter(|hook| {
+        let is_for = |hook: &&Hook| {
             hook.event == event.native.as_ref() || event.is.as_deref() == Some(&hook.event)
-        });
-        // Hooks run one after another in the worst case.
-        let total: f64 = hooks
-            .map(|hook| manifest::timeout(&hook.handler).as_secs_f64())
-            .sum();
+        };
+        let manifests = self.manifests.iter();
+        let manifests: Vec<Vec<&Hook>> = manifests
+            .map(|hooks| hooks.iter().filter(is_for).collect())
+            .collect();
+        let can_rewrite = event.blocking == Blocking::Prevent;
+        let total = longest_answer(&manifests, can_rewrite).as_secs_f64();
         // The bridge stops slow hooks itself.
         let least = MIN_ENTRY_TIMEOUT.as_secs_f64();
         let wanted = least.max((total + BRIDGE_OVERHEAD_SECONDS).ceil());
@@ -94,7 +97,7 @@ impl ManifestNeeds {
 
     /// Whether there is nothing to run.
     pub fn is_empty(&self) -> bool {
-        self.hooks.is_empty() && !self.openhook
+        self.manifests.iter().all(Vec::is_empty) && !self.openhook
     }
 }
 
@@ -142,4 +145,32 @@ fn listed<'a>(adapter: &'a Adapter, names: &[String]) -> Result<Vec<&'a EventSpe
 /// The project's manifest, if there is one.
 pub fn project_manifest(root: &Path) -> Option<PathBuf> {
     discover::manifest_in(&root.join(discover::PROJECT_FOLDER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_installed_timeout_covers_guards_that_are_asked_again_after_a_rewrite() {
+        let hook = |event: &str| -> Hook {
+            let hook = json!({"event": event, "blocking": true,
+                "handler": {"type": "command", "command": "./x", "timeout": 60}});
+            serde_json::from_value(hook).unwrap()
+        };
+        let before = || hook("before_tool_execute");
+        let needs = ManifestNeeds {
+            manifests: vec![
+                vec![before(), before(), hook("after_tool_execute")],
+                vec![hook("after_tool_execute")],
+            ],
+            openhook: false,
+        };
+        let adapter = anyhook_agents::get("claude-code").unwrap();
+        for (native, seconds) in [("PreToolUse", 245.0), ("PostToolUse", 125.0)] {
+            let event = adapter.event_by_native(native).unwrap();
+            assert!((needs.timeout_seconds(adapter, event) - seconds).abs() < 1e-9);
+        }
+    }
 }

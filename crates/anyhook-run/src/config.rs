@@ -17,9 +17,10 @@ pub(crate) mod redirects;
 pub(crate) mod rules_cache;
 pub mod settings;
 pub mod started_programs;
+pub mod time_limit;
 pub mod trust;
-mod worktree;
 pub mod unknown_names;
+mod worktree;
 
 pub(crate) use cache::ConfigCache;
 pub(crate) use manifest_cache::FOLDER as MANIFEST_CACHE_FOLDER;

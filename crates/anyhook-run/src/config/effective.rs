@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhook_model::HookEvent;
+use anyhook_model::{Hook, HookEvent};
 
 use crate::config::discover::{self, Approvals, LoadProblem};
 use crate::config::folders::EventFolders;
 use crate::config::known_texts;
 use crate::config::lost_guards::{self, LostGuard};
-use crate::config::manifest::{self, LoadedManifest, ManifestLoader};
+use crate::config::manifest::{LoadedManifest, ManifestLoader, SelectedHook};
 use crate::config::policy::Rulebook;
+use crate::config::time_limit::longest_answer;
 use crate::config::trust::Inspected;
-use crate::engine::Engine;
+use crate::engine::{Engine, can_prevent};
 
 #[derive(Debug)]
 pub struct EffectiveConfig {
@@ -73,9 +74,24 @@ impl EffectiveConfig {
     /// How long an event may take in a process that caches configs: its hooks together,
     /// and the time for which it may be held for an answer.
     pub fn time_limit(&self, event: &HookEvent) -> Duration {
-        let hooks = self.manifests.iter().flat_map(|it| it.hooks_for(event));
-        let timeouts = hooks.map(|selected| manifest::timeout(&selected.hook.handler));
-        timeouts.fold(self.approval_hold, Duration::saturating_add)
+        self.approval_hold
+            .saturating_add(self.longest_answer(event, |_| true))
+    }
+
+    /// How long those hooks of an event that `counts` names may take together.
+    pub(crate) fn longest_answer(
+        &self,
+        event: &HookEvent,
+        counts: impl Fn(&Hook) -> bool,
+    ) -> Duration {
+        let manifests = self.manifests.iter().map(|it| it.hooks_for(event));
+        let manifests: Vec<Vec<SelectedHook<'_>>> = manifests.collect();
+        let hooks = manifests.iter().map(|selected| {
+            let hooks = selected.iter().map(|it| &*it.hook);
+            hooks.filter(|hook| counts(hook)).collect()
+        });
+        let hooks: Vec<Vec<&Hook>> = hooks.collect();
+        longest_answer(&hooks, can_prevent(event))
     }
 
     /// Also returns every path that the result depends on. With an event, only
@@ -126,6 +142,7 @@ impl EffectiveConfig {
             Rulebook::load_trusted(engine, policies, consent_in, &mut problems);
         notices.extend(cache_notices);
         notices.extend(manifests.iter().filter_map(missing_policy));
+        notices.extend(manifests.iter().flat_map(LoadedManifest::mistaken_names));
         let lost = lost_guards::find(engine, &found, &manifests, &problems, &inspected);
         found.inspected_paths.extend(inspected.into_inner());
         let config = Self {
@@ -142,7 +159,6 @@ impl EffectiveConfig {
 
     /// Whether a manifest has a copy further inside, in a worktree that lies in its
     /// own project: the hooks would run twice.
-        notices.extend(manifests.iter().flat_map(LoadedManifest::mistaken_names));
     pub(crate) fn has_copy(&self, position: usize) -> bool {
         let mut rest = self.manifests.iter().skip(position);
         let manifest = rest.next();

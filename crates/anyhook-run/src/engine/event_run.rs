@@ -13,7 +13,6 @@ use anyhook_model::{HookEvent, HookResponse, Scope, merge};
 use super::rewrites::Rewrites;
 use super::{Engine, EventOptions, EventOutcome};
 use crate::config::effective::EffectiveConfig;
-use crate::config::manifest;
 use crate::config::policy::Rulebook;
 use crate::openhook::consumers::{self, Consumers};
 use crate::record::duplicate::{self, CallIdentity, Delivery};
@@ -86,12 +85,9 @@ impl EventRun<'_> {
     /// How long the hooks of this event may take.
     fn longest_run(&self) -> Duration {
         let config = EffectiveConfig::load(self.engine, &self.event, self.options.owns_process);
-        let hooks = config.manifests.iter();
-        let hooks = hooks.flat_map(|manifest| manifest.hooks_for(&self.event));
-        hooks
-            .filter(|selected| !selected.hook.handler.is_async)
-            .map(|selected| manifest::timeout(&selected.hook.handler))
-            .fold(FIRST_ENTRY_OVERHEAD, Duration::saturating_add)
+        config
+            .longest_answer(&self.event, |hook| !hook.handler.is_async)
+            .saturating_add(FIRST_ENTRY_OVERHEAD)
             .saturating_add(self.engine.approval_hold())
     }
 
