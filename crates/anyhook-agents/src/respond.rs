@@ -4,6 +4,7 @@
 //! the agent would reject: only what a template of the event's profile allows.
 
 mod decode;
+mod misread;
 
 use anyhook_model::{Decision, HookEvent, HookResponse, Loss, Strategy};
 use serde_json::{Map, Value, json};

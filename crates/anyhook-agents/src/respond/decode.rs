@@ -18,8 +18,11 @@ const BEFORE_TOOL: &str = "before_tool_execute";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DecodedAnswer {
     pub response: HookResponse,
-    /// Why the agent would treat this hook as failed.
+    /// Why the agent would treat this hook as failed, or why it would not read an answer
+    /// that was meant to decide.
     pub error: Option<String>,
+    /// The agent would not read it, but it was meant as a deny.
+    pub is_meant_as_deny: bool,
 }
 
 impl Adapter {
@@ -88,10 +91,19 @@ impl Adapter {
                 }
             }
         }
+        let decides =
+            read.response.decision.is_some() || read.response.should_continue == Some(false);
+        if !decides
+            && read.error.is_none()
+            && let Some(misreading) = self.find_misreading(event, profile, text, exit)
+        {
+            read.error = Some(misreading.why);
+            read.is_meant_as_deny = misreading.means_deny;
+        }
         read
     }
 
-    fn read_json(
+    pub(super) fn read_json(
         &self,
         event: &HookEvent,
         profile: &AnswerProfile,

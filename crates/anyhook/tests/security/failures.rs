@@ -162,3 +162,51 @@ fn the_guard_of_the_other_tests_still_allows_what_is_harmless() {
     assert!(!is_denied(&output), "{output:?}");
     assert!(is_denied(&run_dangerous(&scratch)));
 }
+
+/// Answers in an agent's own form that the agent would not read: it would let the call pass
+/// and tell nobody.
+#[test]
+fn a_deny_in_the_form_of_an_agent_that_is_written_badly_is_never_silent() {
+    const NESTED: &str =
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"WORD"}}"#;
+    let nested = |word: &str| NESTED.replace("WORD", word);
+    let answers = [
+        ("claude-code", nested("Deny"), true),
+        ("claude-code", nested("denied"), true),
+        ("claude-code", nested("forbid"), false),
+        ("claude-code", r#"{"decision":"deny"}"#.to_owned(), true),
+        (
+            "claude-code",
+            r#"{"permissionDecision":"deny"}"#.to_owned(),
+            true,
+        ),
+        ("claude-code", r#"{"continu":false}"#.to_owned(), false),
+        ("claude-code", r#"["deny"]"#.to_owned(), false),
+        ("claude-code", format!("debug\n{}", nested("deny")), true),
+        ("cursor", r#"{"permission":"Deny"}"#.to_owned(), true),
+        ("cursor", r#"{"decision":"deny"}"#.to_owned(), true),
+        ("gemini-cli", r#"{"decision":"Blocked"}"#.to_owned(), true),
+        (
+            "copilot-cli",
+            r#"{"permissionDecision":"Deny"}"#.to_owned(),
+            true,
+        ),
+        ("codex", nested("Deny"), true),
+        ("cline", r#"{"cancel":"true"}"#.to_owned(), true),
+        ("windsurf", r#"{"decision":"deny"}"#.to_owned(), true),
+    ];
+    for (dialect, answer, is_deny) in answers {
+        let script = format!("#!/bin/sh\ncat <<'END'\n{answer}\nEND\n");
+        let scratch = guarded_by(&script, "");
+        let manifest = super::support::MANIFEST
+            .replace("./guard.sh}", &format!("./guard.sh, dialect: {dialect}}}"));
+        scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+        anyhook(&scratch).run(["trust", "--yes"], "").unwrap();
+        let open = run_dangerous(&scratch);
+        assert_eq!(is_denied(&open), is_deny, "{dialect}: {answer}: {open:?}");
+        let is_told = open.stdout.contains("hook `guard`");
+        assert!(is_deny || is_told, "{dialect}: {answer}: {open:?}");
+        fail_closed(&scratch);
+        assert!(is_denied(&run_dangerous(&scratch)), "{dialect}: {answer}");
+    }
+}

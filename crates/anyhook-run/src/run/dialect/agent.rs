@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhook_agents::Adapter;
-use anyhook_model::{HookEvent, Matcher, matches};
+use anyhook_model::{Decision, HookEvent, Matcher, matches};
 
 use super::{Dialect, ParsedAnswer, Payload, ProgramOutput};
 
@@ -51,11 +51,25 @@ impl Dialect for AgentDialect<'_> {
         let read =
             self.adapter
                 .decode_answer(event, &native, output.stdout, output.stderr, output.exit);
-        ParsedAnswer {
+        let mut answer = ParsedAnswer {
             response: read.response,
             error: read.error,
             warnings: Vec::new(),
+        };
+        // What was meant as a deny must not become an allow, though the agent itself would
+        // let the call pass.
+        if read.is_meant_as_deny {
+            let why = answer.error.take();
+            answer.response.decision = Some(Decision::Deny);
+            let reason = why
+                .as_ref()
+                .map(|why| format!("the hook denies, but {why}"));
+            answer.response.reason = answer.response.reason.or(reason);
+            answer
+                .warnings
+                .extend(why.map(|why| format!("taken as a deny: {why}")));
         }
+        answer
     }
 }
 
