@@ -27,7 +27,7 @@ use crate::situation::{Situation, run_situation};
 pub use self::tool_call_cost::ToolCallCost;
 
 /// The names of the checks, in the order of the page.
-pub const CHECK_NAMES: [&str; 25] = [
+pub const CHECK_NAMES: [&str; 26] = [
     "events",
     "tools",
     "session id",
@@ -39,6 +39,7 @@ pub const CHECK_NAMES: [&str; 25] = [
     "context: before tool",
     "context: after tool",
     "prompt block",
+    "prompt block reason",
     "stop retry",
     "Claude script",
     "Claude script's reason",
@@ -110,7 +111,7 @@ impl Proof<'_> {
             Task::MainSession => self.main_session(None, kept),
             Task::DenyAlone => self.deny_alone(kept),
             Task::ClaudeScriptAlone => self.claude_script_alone(kept),
-            Task::PromptBlock => self.prompt_block(kept).map(|check| vec![check]),
+            Task::PromptBlock => self.prompt_block(kept),
             Task::Converted(guard) => self.converted(guard, kept),
             Task::Uninstall => self.uninstall(kept),
             Task::Tokens(report) => self.tokens(report, kept),

@@ -42,6 +42,9 @@ pub struct Situation {
     /// Other agents whose files get the bridge too, in the scopes of `install`: the client may read them.
     #[serde(default)]
     pub other_agents: Vec<String>,
+    /// The bridge is in the files of `other_agents` alone, and not in the client's own.
+    #[serde(default)]
+    pub only_in_other_files: bool,
     /// The managed policy.
     #[serde(default)]
     pub managed: Option<String>,

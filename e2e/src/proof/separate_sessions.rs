@@ -5,7 +5,7 @@ use super::{
     say_done, text_reached_model,
 };
 use crate::bridge;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expect::CheckResult;
 use crate::report::{Check, Verdict};
 use crate::scenario::Scenario;
@@ -41,7 +41,7 @@ pub(super) const CONVERTED_GUARDS: [ConvertedGuard; 2] = [
 ];
 
 impl Proof<'_> {
-    pub(super) fn prompt_block(&self, kept: Kept<'_>) -> Result<Check> {
+    pub(super) fn prompt_block(&self, kept: Kept<'_>) -> Result<Vec<Check>> {
         let outcome = self
             .session_with_bridge("prompt", "user")
             .prompt(PROMPT)
@@ -56,11 +56,14 @@ impl Proof<'_> {
             let none = "the prompt did not reach the model, but no hook was called";
             hook_called.then_some(()).ok_or_else(|| none.to_owned())
         });
-        let checks = self.judge(&outcome, &records, [("prompt block", finding)]);
-        let [check] = checks
-            .try_into()
-            .map_err(|_| Error::NoResult("prompt block".to_owned()))?;
-        Ok(check)
+        let prints = [&outcome.stdout, &outcome.stderr]
+            .iter()
+            .any(|text| text.contains("REASON-PROMPT"));
+        let told = prints
+            .then_some(())
+            .ok_or_else(|| "the client did not print the reason".to_owned());
+        let findings = [("prompt block", finding), ("prompt block reason", told)];
+        Ok(self.judge(&outcome, &records, findings))
     }
 
     /// A guard converted to the client's own config, without anyhook on the PATH.

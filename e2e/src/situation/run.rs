@@ -216,7 +216,8 @@ fn prepare(proof: &Proof<'_>, situation: &Situation, sandbox: &Sandbox) -> Resul
         run_to_success(sandbox.command("sh").args(["-e", "-c", script]))?;
     }
     let mut said = String::new();
-    for scope in &situation.install {
+    let own_scopes = situation.install.iter();
+    for scope in own_scopes.filter(|_| !situation.only_in_other_files) {
         let mut args = proof.client.expect.install.args.clone();
         if situation.via_daemon {
             args.extend(bridge::via_daemon(sandbox));
