@@ -9,12 +9,13 @@ mod parts;
 mod reading;
 mod retention;
 mod search;
+mod search_groups;
 mod session;
 mod sums;
 mod tables;
 mod upgrade;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,11 +40,12 @@ use names::NumberCache;
 use session::{Connector, Session, Sessions};
 use tables::{PostgresTables, load_dictionaries};
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../migrations/postgres/001.sql"),
     include_str!("../migrations/postgres/002.sql"),
     include_str!("../migrations/postgres/003.sql"),
     include_str!("../migrations/postgres/004.sql"),
+    include_str!("../migrations/postgres/005.sql"),
 ];
 const NOTIFY_CHANNEL: &str = "anyhook_events";
 const RECONNECT_DELAY: Duration = Duration::from_secs(1);
@@ -53,8 +55,6 @@ pub struct PostgresStore {
     sessions: Sessions,
     codec: BodyCodec,
     names: Mutex<NumberCache>,
-    /// Whether the extension `pg_trgm` is there.
-    has_trigrams: bool,
 }
 
 impl PostgresStore {
@@ -63,14 +63,12 @@ impl PostgresStore {
     pub fn open(config: Config) -> Result<Self> {
         let sessions = Sessions::new(Connector::new(config)?);
         let codec = BodyCodec::default();
-        let has_trigrams = sessions.with_session(create_trigrams)?;
         sessions.write_transaction(migrate)?;
         sessions.with_session(|session| load_dictionaries(session, &codec))?;
         Ok(Self {
             sessions,
             codec,
             names: Mutex::default(),
-            has_trigrams,
         })
     }
 
@@ -83,7 +81,7 @@ impl PostgresStore {
             query(&PostgresTables {
                 session: RefCell::new(session),
                 codec: &self.codec,
-                has_trigrams: self.has_trigrams,
+                parts: OnceCell::new(),
             })
         })
     }
@@ -127,7 +125,7 @@ impl Store for PostgresStore {
         self.write_events(|session, names| {
             let mut done = IngestCounts::default();
             if !rows.is_empty() {
-                done = ingest::insert_events(session, names, rows, &bodies, self.has_trigrams)?;
+                done = ingest::insert_events(session, names, rows, &bodies, &self.codec)?;
             }
             if done.new > 0 {
                 session.query("SELECT pg_notify($1, '')", &[&NOTIFY_CHANNEL])?;
@@ -203,13 +201,24 @@ impl Store for PostgresStore {
     }
 
     fn maintain_step(&self) -> Result<bool> {
-        upgrade::train_dictionary(&self.sessions, &self.codec)
+        if upgrade::train_dictionary(&self.sessions, &self.codec)? {
+            return Ok(true);
+        }
+        // The usual case takes no lock.
+        if self.sessions.read_transaction(search_groups::is_behind)? {
+            return self
+                .sessions
+                .write_transaction(|session| search_groups::group_step(session, &self.codec));
+        }
+        if !self.sessions.read_transaction(parts::is_uncompacted)? {
+            return Ok(false);
+        }
+        let done = self.sessions.side_transaction(parts::compact_step)?;
+        Ok(done.is_some())
     }
 
     fn upgrade_step(&self) -> Result<Option<UpgradeProgress>> {
-        self.write_events(|session, names| {
-            upgrade::step(session, names, &self.codec, self.has_trigrams)
-        })
+        self.write_events(|session, names| upgrade::step(session, names, &self.codec))
     }
 
     fn upgrade_progress(&self) -> Result<Option<UpgradeProgress>> {
@@ -256,22 +265,6 @@ fn write_position(session: &mut Session, position: &JournalPosition) -> Result<(
         &[&position.source, &position.file, &pos],
     )?;
     Ok(())
-}
-
-/// Makes the extension that the search index needs, if this server and user can.
-fn create_trigrams(session: &mut Session) -> Result<bool> {
-    let is_there = |session: &mut Session| -> Result<bool> {
-        let sql = "SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'";
-        Ok(!session.query(sql, &[])?.is_empty())
-    };
-    if is_there(session)? {
-        return Ok(true);
-    }
-    // Two daemons may start at the same moment; a server may not have it.
-    let _ = session
-        .client
-        .batch_execute("CREATE EXTENSION IF NOT EXISTS pg_trgm");
-    is_there(session)
 }
 
 fn migrate(session: &mut Session) -> Result<()> {

@@ -1,14 +1,17 @@
 //! Stores events by `COPY`, and keeps sums, sessions and partitions in the same transaction.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::{ToSql, Type};
 
+use crate::body::BodyCodec;
 use crate::error::Result;
 use crate::names::{Facet, Origin, id_bytes, uuid_v7_millis};
 use crate::postgres::names::NumberCache;
 use crate::postgres::parts::{self, Part, event_bytes};
+use crate::postgres::search_groups::{self, EventText};
 use crate::postgres::session::Session;
 use crate::postgres::{sums, upgrade};
 use crate::query::IngestCounts;
@@ -44,10 +47,17 @@ pub(crate) fn insert_events(
     names: &mut NumberCache,
     rows: &[EventRow],
     bodies: &[Vec<u8>],
-    has_trigrams: bool,
+    codec: &BodyCodec,
 ) -> Result<IngestCounts> {
     let days: BTreeSet<i64> = rows.iter().map(day_of).collect();
-    let parts = parts::ensure(session, &days, has_trigrams)?;
+    let (mut parts, has_new_part) = parts::ensure(session, &days)?;
+    if has_new_part {
+        // Events of a day that is over wait for no others.
+        for part in parts.values() {
+            search_groups::group_all(session, part, codec)?;
+        }
+        parts = parts::all(session)?;
+    }
     let events = new_events(session, &parts, rows, bodies)?;
     let done = IngestCounts {
         new: events.len() as u64,
@@ -95,6 +105,8 @@ pub(crate) fn insert_events(
     for (number, events) in &by_part {
         if let Some(part) = parts.get(number) {
             copy_events(session, part, events)?;
+            let texts = events.iter().map(StoredEvent::text).collect();
+            search_groups::add(session, part, texts, codec)?;
         }
     }
     insert_odd_ids(session, &events)?;
@@ -110,6 +122,19 @@ struct StoredEvent<'a> {
     facet: i64,
     origin: i64,
     runs: Vec<u8>,
+}
+
+impl<'a> StoredEvent<'a> {
+    fn text(&self) -> EventText<'a> {
+        let row = self.event.row;
+        EventText {
+            seq: self.seq,
+            time_us: row.summary.time_us,
+            // One with a number of its own was there before those that have none yet.
+            is_moved: row.summary.seq > 0,
+            text: Cow::Borrowed(&row.text),
+        }
+    }
 }
 
 /// The rows that are not stored yet, each id once.
@@ -236,10 +261,11 @@ fn copy_events(session: &mut Session, part: &Part, events: &[StoredEvent<'_>]) -
             &stored.event.id,
             &stored.runs,
             &body,
-            &row.text,
+            // Only partitions of older versions have it.
+            &"",
         ])?;
         count += 1;
-        bytes += event_bytes(body, &row.text);
+        bytes += event_bytes(body);
         (min_us, max_us) = (min_us.min(summary.time_us), max_us.max(summary.time_us));
         (min_seq, max_seq) = (min_seq.min(stored.seq), max_seq.max(stored.seq));
     }
@@ -247,7 +273,8 @@ fn copy_events(session: &mut Session, part: &Part, events: &[StoredEvent<'_>]) -
     session.execute(
         "UPDATE anyhook_parts SET events = events + $2, bytes = bytes + $3, \
          min_us = LEAST(min_us, $4), max_us = GREATEST(max_us, $5), \
-         min_seq = LEAST(min_seq, $6), max_seq = GREATEST(max_seq, $7) WHERE part = $1",
+         min_seq = LEAST(min_seq, $6), max_seq = GREATEST(max_seq, $7) \
+         WHERE part = $1",
         &[
             &part.day, &count, &bytes, &min_us, &max_us, &min_seq, &max_seq,
         ],

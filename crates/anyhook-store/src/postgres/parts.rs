@@ -14,6 +14,8 @@ pub(crate) const OTHER_DAYS: i64 = i64::MIN;
 const OTHER_DAYS_TABLE: &str = "anyhook_events_other";
 /// A sender decides the times of its events, not how many tables there are.
 const OLDEST_DAYS: i64 = 400;
+/// Of each partition.
+const INDEXES: i64 = 6;
 const NEWEST_DAYS: i64 = 2;
 
 /// One partition, as far as queries need to know it.
@@ -28,6 +30,11 @@ pub(crate) struct Part {
     pub max_seq: i64,
     pub events: i64,
     pub bytes: i64,
+    /// The last event that the search index knows, and how many came after it.
+    pub grouped_seq: i64,
+    pub pending: i64,
+    /// Of its indexes, those that were written anew.
+    pub compacted: i64,
 }
 
 impl Part {
@@ -41,14 +48,17 @@ impl Part {
             max_seq: row.try_get(5)?,
             events: row.try_get(6)?,
             bytes: row.try_get(7)?,
+            grouped_seq: row.try_get(8)?,
+            pending: row.try_get(9)?,
+            compacted: row.try_get(10)?,
         })
     }
 }
 
 /// Every part, by number.
 pub(crate) fn all(session: &mut Session) -> Result<BTreeMap<i64, Part>> {
-    let sql = "SELECT part, name, min_us, max_us, min_seq, max_seq, events, bytes \
-               FROM anyhook_parts";
+    let sql = "SELECT part, name, min_us, max_us, min_seq, max_seq, events, bytes, \
+               grouped_seq, pending, compacted FROM anyhook_parts";
     let rows = session.query(sql, &[])?;
     let parts = rows.iter().map(Part::from_row);
     parts
@@ -74,12 +84,12 @@ pub(crate) fn of_day(parts: &BTreeMap<i64, Part>, day: i64) -> i64 {
     }
 }
 
-/// Makes the partitions that events of these days need. Returns every part.
+/// Makes the partitions that events of these days need. Returns every part, and whether one
+/// is new.
 pub(crate) fn ensure(
     session: &mut Session,
     days: &BTreeSet<i64>,
-    has_trigrams: bool,
-) -> Result<BTreeMap<i64, Part>> {
+) -> Result<(BTreeMap<i64, Part>, bool)> {
     let mut parts = all(session)?;
     let today = Timestamp::now().as_microsecond().div_euclid(DAY_US);
     let mut made = false;
@@ -90,18 +100,18 @@ pub(crate) fn ensure(
         .collect();
     for part in needed {
         if !parts.contains_key(&part) {
-            create(session, part, has_trigrams)?;
+            create(session, part)?;
             made = true;
         }
     }
     if made {
         parts = all(session)?;
     }
-    Ok(parts)
+    Ok((parts, made))
 }
 
 /// Makes a partition. One with a table of its own takes over what the other days have of it.
-fn create(session: &mut Session, part: i64, has_trigrams: bool) -> Result<()> {
+fn create(session: &mut Session, part: i64) -> Result<()> {
     let name = match part {
         OTHER_DAYS => OTHER_DAYS_TABLE.to_owned(),
         day => format!("anyhook_events_d{}", day_name(day)),
@@ -118,12 +128,6 @@ fn create(session: &mut Session, part: i64, has_trigrams: bool) -> Result<()> {
         ("INDEX", "(session, time_us, seq) WHERE session IS NOT NULL"),
     ] {
         steps.push(format!("CREATE {kind} ON {name} {columns}"));
-    }
-    if has_trigrams {
-        steps.push(format!(
-            "CREATE INDEX ON {name} USING gin (text gin_trgm_ops) \
-             WITH (gin_pending_list_limit = 512)"
-        ));
     }
     let attach = format!("ALTER TABLE anyhook_events ATTACH PARTITION {name}");
     if part == OTHER_DAYS {
@@ -153,7 +157,7 @@ fn create(session: &mut Session, part: i64, has_trigrams: bool) -> Result<()> {
 /// Counts what a new partition took over.
 fn recount(session: &mut Session, part: i64, name: &str) -> Result<()> {
     let sql = format!(
-        "UPDATE anyhook_parts p SET events = c.events, bytes = c.bytes, min_us = c.min_us, \
+        "UPDATE anyhook_parts p SET events = c.events, pending = c.events, bytes = c.bytes, min_us = c.min_us, \
          max_us = c.max_us, min_seq = c.min_seq, max_seq = c.max_seq FROM (SELECT COUNT(*) AS \
          events, COALESCE(SUM({EVENT_BYTES}), 0)::bigint AS bytes, MIN(time_us) AS min_us, \
          MAX(time_us) AS max_us, MIN(seq) AS min_seq, MAX(seq) AS max_seq FROM {name}) c \
@@ -171,12 +175,52 @@ fn recount(session: &mut Session, part: i64, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// A day that is over, whose indexes are not all written anew. The last two days still get
+/// events of machines that send late.
+fn uncompacted(parts: &BTreeMap<i64, Part>) -> Option<&Part> {
+    let newest = parts.keys().next_back()?;
+    let is_over = |part: &&Part| part.day != OTHER_DAYS && part.day < newest - 1;
+    parts
+        .values()
+        .filter(is_over)
+        .find(|part| part.events > 0 && part.compacted < INDEXES)
+}
+
+pub(crate) fn is_uncompacted(session: &mut Session) -> Result<bool> {
+    Ok(uncompacted(&all(session)?).is_some())
+}
+
+/// Writes an index of a day that is over anew, which takes a third of its size. Queries of
+/// that day wait meanwhile; a day of a million events takes about a second.
+pub(crate) fn compact_step(session: &mut Session) -> Result<()> {
+    let parts = all(session)?;
+    let Some(part) = uncompacted(&parts) else {
+        return Ok(());
+    };
+    session
+        .client
+        .batch_execute("SET LOCAL lock_timeout = '1s'")?;
+    let sql = "SELECT indexrelid::regclass::text FROM pg_index \
+               WHERE indrelid = to_regclass($1) ORDER BY indexrelid OFFSET $2 LIMIT 1";
+    if let Some(row) = session.query(sql, &[&part.name, &part.compacted])?.first() {
+        let index: &str = row.try_get(0)?;
+        session
+            .client
+            .batch_execute(&format!("REINDEX INDEX {index}"))?;
+    }
+    session.execute(
+        "UPDATE anyhook_parts SET compacted = $2 WHERE part = $1",
+        &[&part.day, &(part.compacted + 1)],
+    )?;
+    Ok(())
+}
+
 /// What one event takes, for retention by size.
 pub(crate) const EVENT_BYTES: &str = "octet_length(body) + octet_length(text) + 400";
 
-pub(crate) fn event_bytes(body: &[u8], text: &str) -> i64 {
+pub(crate) fn event_bytes(body: &[u8]) -> i64 {
     const COLUMN_AND_INDEX_BYTES: usize = 400;
-    crate::row::saturating_i64(body.len() + text.len() + COLUMN_AND_INDEX_BYTES)
+    crate::row::saturating_i64(body.len() + COLUMN_AND_INDEX_BYTES)
 }
 
 /// A day as part of a name: 20260301.

@@ -64,10 +64,13 @@ pub(crate) fn conditions(
 
 /// The partitions with events, the newest first.
 pub(crate) fn parts(tables: &PostgresTables<'_>) -> Result<Vec<Part>> {
+    if let Some(parts) = tables.parts.get() {
+        return Ok(parts.clone());
+    }
     let all = parts::all(&mut tables.session.borrow_mut())?;
     let mut parts: Vec<Part> = all.into_values().filter(|part| part.events > 0).collect();
     parts.sort_unstable_by_key(|part| std::cmp::Reverse(part.max_us));
-    Ok(parts)
+    Ok(tables.parts.get_or_init(|| parts).clone())
 }
 
 /// The partitions that may have events of these sessions.

@@ -7,7 +7,7 @@ use postgres::Row;
 use crate::error::Result;
 use crate::postgres::parts::{self, EVENT_BYTES, OTHER_DAYS, Part};
 use crate::postgres::session::Session;
-use crate::postgres::{sums, upgrade};
+use crate::postgres::{search_groups, sums, upgrade};
 use crate::query::Retention;
 use crate::rollup::{
     ALL_LEVEL, ALL_ORIGINS, DAY_LEVEL, DAY_US, EventSums, HOUR_LEVEL, HookSums, RollupChanges,
@@ -86,7 +86,10 @@ fn drop_part(session: &mut Session, part: &Part) -> Result<()> {
     session
         .client
         .batch_execute(&format!("DROP TABLE {}", part.name))?;
-    session.execute("DELETE FROM anyhook_parts WHERE part = $1", &[&part.day])?;
+    for table in ["anyhook_parts", "anyhook_search"] {
+        let sql = format!("DELETE FROM {table} WHERE part = $1");
+        session.execute(&sql, &[&part.day])?;
+    }
     delete_day_sums(session, part.day)?;
     let until = (part.day + 1).saturating_mul(DAY_US);
     session.execute(
@@ -186,6 +189,7 @@ fn delete_oldest(
         "UPDATE anyhook_parts SET events = events - $2, bytes = bytes - $3 WHERE part = $1",
         &[&part.day, &count, &bytes],
     )?;
+    search_groups::remove_oldest(session, part)?;
     sums::apply(session, &rollups, -1)?;
     reduce_sessions(session, &losses)?;
     Ok(numbers.len() as u64)

@@ -216,6 +216,23 @@ impl Sessions {
         }
     }
 
+    /// Runs a transaction beside those that write events. One that waits too long for a lock
+    /// is given up: `None`.
+    pub(crate) fn side_transaction<T>(
+        &self,
+        mut work: impl FnMut(&mut Session) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let done = self.with_session(|session| session.transaction("BEGIN", &mut work));
+        match done {
+            Err(StoreError::Postgres(error))
+                if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
+            {
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
     /// Runs a transaction while no other process writes.
     ///
     /// Writers take an advisory lock for the length of a transaction, so that `seq` becomes

@@ -1,6 +1,6 @@
 //! How the shared queries get at the rows of a PostgreSQL database.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use postgres::Row;
@@ -9,6 +9,7 @@ use postgres::types::ToSql;
 use crate::body::{BodyCodec, dictionary_number};
 use crate::error::{Result, StoreError};
 use crate::names::{Facet, Origin};
+use crate::postgres::parts::Part;
 use crate::postgres::reading;
 use crate::postgres::session::{Arguments, Session};
 use crate::query::SessionSummary;
@@ -23,7 +24,8 @@ use crate::row::{EventRow, RunRow, rfc3339_micros, saturating_i64};
 pub(crate) struct PostgresTables<'a> {
     pub session: RefCell<&'a mut Session>,
     pub codec: &'a BodyCodec,
-    pub has_trigrams: bool,
+    /// Those with events, the newest first, once they are read.
+    pub parts: OnceCell<Vec<Part>>,
 }
 
 const SESSION_COLUMNS: &str = "session, first_us, last_us, last_seq, session_id, agent, events, \
@@ -89,13 +91,18 @@ impl PostgresTables<'_> {
 
     /// An event from `seq`, `time_us` and `body`.
     pub(crate) fn event_row(&self, row: &Row) -> Result<EventRow> {
-        let stored: &[u8] = row.try_get(2)?;
-        if !self.codec.has(dictionary_number(stored)) {
-            load_dictionaries(&mut self.session.borrow_mut(), self.codec)?;
-        }
-        let body = self.codec.decode(stored)?;
-        EventRow::from_stored(row.try_get(0)?, row.try_get(1)?, &body)
+        event_row(&mut self.session.borrow_mut(), self.codec, row)
     }
+}
+
+/// An event from `seq`, `time_us` and `body`.
+pub(crate) fn event_row(session: &mut Session, codec: &BodyCodec, row: &Row) -> Result<EventRow> {
+    let stored: &[u8] = row.try_get(2)?;
+    if !codec.has(dictionary_number(stored)) {
+        load_dictionaries(session, codec)?;
+    }
+    let body = codec.decode(stored)?;
+    EventRow::from_stored(row.try_get(0)?, row.try_get(1)?, &body)
 }
 
 /// Reads `time_us`, `seq`, `facet` and `origin`.
@@ -288,8 +295,18 @@ impl EventTables for PostgresTables<'_> {
     }
 
     fn session_of_event(&self, key: EventKey) -> Result<Option<i64>> {
-        let sql = "SELECT session FROM anyhook_events WHERE time_us = $1 AND seq = $2";
-        self.session.borrow_mut().query_int(sql, &[&key.0, &key.1])
+        let parts = reading::parts(self)?;
+        let touched = parts
+            .iter()
+            .filter(|part| part.min_us <= key.0 && part.max_us >= key.0);
+        for part in touched {
+            let sql = format!("SELECT session FROM {} WHERE seq = $1", part.name);
+            let rows = self.query(&sql, &[&key.1])?;
+            if let Some(row) = rows.first() {
+                return Ok(row.try_get(0)?);
+            }
+        }
+        Ok(None)
     }
 
     fn events_of_session(&self, number: i64, since_us: i64) -> Result<Vec<EventNumbers>> {

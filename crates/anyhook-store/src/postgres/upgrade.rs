@@ -76,7 +76,6 @@ pub(crate) fn step(
     session: &mut Session,
     names: &mut NumberCache,
     codec: &BodyCodec,
-    has_trigrams: bool,
 ) -> Result<Option<UpgradeProgress>> {
     if !has_old_events(session)? {
         return Ok(None);
@@ -91,7 +90,7 @@ pub(crate) fn step(
     }
     rows.sort_unstable_by_key(|row| row.summary.seq);
     let bodies = codec.encode(rows.iter().map(|row| row.body.as_str()))?;
-    ingest::insert_events(session, names, &rows, &bodies, has_trigrams)?;
+    ingest::insert_events(session, names, &rows, &bodies, codec)?;
     drop_old_if_empty(session)?;
     progress(session)
 }

@@ -1,6 +1,6 @@
 //! Sessions, from the table that ingest keeps; counted again where a filter cuts them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::error::Result;
 use crate::names::{Facet, Origin};
@@ -37,10 +37,15 @@ fn newest<T: EventTables>(tables: &T, query: &PageQuery) -> Result<Vec<KeyedSess
     let since_us = query.filter.since_us.unwrap_or(i64::MIN);
     let agent = query.filter.agent.as_deref();
     let found = tables.newest_sessions(agent, before, since_us, query.size() + 1)?;
+    let is_cut = |session: &StoredSession| session.first_us < since_us;
+    let has_cut = found.iter().any(is_cut);
+    let counter = has_cut.then(|| SessionCounter::new(tables, &query.filter));
+    let counter = counter.transpose()?;
     let mut sessions = Vec::new();
     for mut session in found {
-        if session.first_us < since_us
-            && let Some(counted) = counted(tables, session.number, &query.filter)?
+        if is_cut(&session)
+            && let Some(counter) = &counter
+            && let Some(counted) = counter.count(session.number)?
         {
             session = counted;
         }
@@ -58,15 +63,19 @@ fn walk<T: EventTables>(tables: &T, query: &PageQuery) -> Result<Vec<KeyedSessio
     let filter = &query.filter;
     let text = filter.search_text();
     let selection = Selection::new(tables, filter, query.cursor)?;
+    let counter = SessionCounter::new(tables, filter)?;
     let mut seen = HashSet::new();
     let mut sessions = Vec::new();
     visit_newest(tables, selection, text.as_deref(), |row| {
         let key = key_of(&row);
-        let number = tables.session_of_event(key)?;
-        let Some(number) = number.filter(|number| seen.insert(*number)) else {
+        let name = (row.summary.session_id, row.summary.agent);
+        if name.0.is_none() || !seen.insert(name) {
+            return Ok(true);
+        }
+        let Some(number) = tables.session_of_event(key)? else {
             return Ok(true);
         };
-        if let Some(session) = counted(tables, number, filter)? {
+        if let Some(session) = counter.count(number)? {
             // One whose last event is above the cursor was on a page before.
             if session.last == key {
                 sessions.push((cursor(session.last), session.summary));
@@ -77,47 +86,61 @@ fn walk<T: EventTables>(tables: &T, query: &PageQuery) -> Result<Vec<KeyedSessio
     Ok(sessions)
 }
 
-/// A session as far as the filter leaves it; `None` if nothing is left.
-fn counted<T: EventTables>(
-    tables: &T,
-    number: i64,
-    filter: &EventFilter,
-) -> Result<Option<StoredSession>> {
-    let mut selection = Selection::new(tables, filter, None)?;
-    selection.sessions = Some(vec![number]);
-    let Some(mut session) = tables.session(number)? else {
-        return Ok(None);
-    };
-    let summary = &mut session.summary;
-    (summary.events, summary.tools, summary.denials, summary.asks) = (0, 0, 0, 0);
-    let text = filter.search_text();
-    let mut count = |key: EventKey, facet: &Facet| {
-        if summary.events == 0 {
-            session.last = key;
-        }
-        session.first_us = key.0;
-        summary.events += 1;
-        summary.tools += i64::from(facet.unified == "BEFORE_TOOL");
-        summary.denials += i64::from(facet.decision == "deny");
-        summary.asks += i64::from(facet.decision == "ask");
-    };
-    if text.is_some() {
-        visit_newest(tables, selection, text.as_deref(), |row| {
-            count(key_of(&row), &Facet::from_summary(&row.summary));
-            Ok(true)
-        })?;
-    } else {
-        let facets = tables.facets()?;
-        for event in tables.events_of_session(number, selection.since_us)? {
-            if selection.includes(event, Some(number))
-                && let Some(facet) = facets.get(&event.facet)
-            {
-                count(event.key, facet);
+/// Counts sessions again, as far as a filter leaves them.
+struct SessionCounter<'a, T> {
+    tables: &'a T,
+    selection: Selection,
+    facets: HashMap<i64, Facet>,
+    text: Option<String>,
+}
+
+impl<'a, T: EventTables> SessionCounter<'a, T> {
+    fn new(tables: &'a T, filter: &EventFilter) -> Result<Self> {
+        Ok(Self {
+            tables,
+            selection: Selection::new(tables, filter, None)?,
+            facets: tables.facets()?,
+            text: filter.search_text(),
+        })
+    }
+
+    /// `None` if nothing of the session is left.
+    fn count(&self, number: i64) -> Result<Option<StoredSession>> {
+        let mut selection = self.selection.clone();
+        selection.sessions = Some(vec![number]);
+        let Some(mut session) = self.tables.session(number)? else {
+            return Ok(None);
+        };
+        let summary = &mut session.summary;
+        (summary.events, summary.tools, summary.denials, summary.asks) = (0, 0, 0, 0);
+        let mut count = |key: EventKey, facet: &Facet| {
+            if summary.events == 0 {
+                session.last = key;
+            }
+            session.first_us = key.0;
+            summary.events += 1;
+            summary.tools += i64::from(facet.unified == "BEFORE_TOOL");
+            summary.denials += i64::from(facet.decision == "deny");
+            summary.asks += i64::from(facet.decision == "ask");
+        };
+        if self.text.is_some() {
+            visit_newest(self.tables, selection, self.text.as_deref(), |row| {
+                count(key_of(&row), &Facet::from_summary(&row.summary));
+                Ok(true)
+            })?;
+        } else {
+            let events = self.tables.events_of_session(number, selection.since_us)?;
+            for event in events {
+                if selection.includes(event, Some(number))
+                    && let Some(facet) = self.facets.get(&event.facet)
+                {
+                    count(event.key, facet);
+                }
             }
         }
+        let has_events = session.summary.events > 0;
+        Ok(has_events.then(|| session.with_times()))
     }
-    let has_events = session.summary.events > 0;
-    Ok(has_events.then(|| session.with_times()))
 }
 
 /// The latest session of that id, of one agent when two agents use the same id.

@@ -206,7 +206,7 @@ pub(crate) fn a_failed_batch_stores_nothing(opener: Opener) {
         .collect();
     // NaN is NULL to SQLite, and a text with NUL is rejected by PostgreSQL: both break the last row.
     rows[4].summary.duration_ms = f64::NAN;
-    rows[4].text = "\0".into();
+    rows[4].summary.session_id = Some("\0".to_owned());
     assert!(store.insert(&rows, Some(&mark)).is_err());
     assert_eq!(store.journal_position("m", "f").unwrap(), 0);
     assert_eq!(store.last_seq().unwrap(), 0);
