@@ -5,7 +5,8 @@ use crate::run::{cargo, run as run_command};
 
 const DEFAULT_EVENTS: &str = "1000000";
 
-/// `--events N` and `--store ADDRESS` are handed on; without an address, a new SQLite file.
+/// `--events N`, `--store ADDRESS` and `--only fill|measure` are handed on; without an address,
+/// a SQLite file in the folder.
 pub(crate) fn run(setup: &Setup) -> Result<(), String> {
     std::fs::create_dir_all(&setup.folder).map_err(|error| error.to_string())?;
     let file = setup
@@ -23,5 +24,6 @@ pub(crate) fn run(setup: &Setup) -> Result<(), String> {
     command.args(["--example", "growth", "--"]);
     command.args(["--events", &option("--events", DEFAULT_EVENTS)]);
     command.args(["--store", &option("--store", &file)]);
+    command.args(["--only", &option("--only", "")]);
     run_command(&mut command)
 }
