@@ -194,8 +194,9 @@ mod linux {
                 return false;
             }
             if known_device != Some(stamp.device()) {
-                let file_system = rustix::fs::statfs(folder).map(|data| data.f_type);
-                if !file_system.is_ok_and(|kind| FILE_SYSTEMS.contains(&i64::from(kind))) {
+                let kind = rustix::fs::statfs(folder).map(|data| u64::try_from(data.f_type));
+                let is_known = |kind: u64| FILE_SYSTEMS.contains(&kind);
+                if !kind.is_ok_and(|kind| kind.is_ok_and(is_known)) {
                     return false;
                 }
                 known_device = Some(stamp.device());
@@ -206,7 +207,7 @@ mod linux {
 
     /// Those that set the change time of a folder that is moved: ext4, XFS, Btrfs, F2FS,
     /// tmpfs and overlays, whose upper layer is one of these.
-    const FILE_SYSTEMS: [i64; 6] = [
+    const FILE_SYSTEMS: [u64; 6] = [
         0xef53,
         0x5846_5342,
         0x9123_683e,
