@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use evaluate::Truth;
+pub(crate) use evaluate::may_be_any_program;
 
 /// Predicates in predicates.
 const MAX_DEPTH: usize = 20;

@@ -1,5 +1,8 @@
 //! Rules of one's own: a YAML file with predicates, decisions and examples.
 
+mod packed;
+
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anyhook_model::diagnostic::has_errors;
@@ -14,10 +17,18 @@ use crate::finding::GuardFinding;
 use crate::input::GuardInput;
 use crate::predicate::{Predicate, Truth};
 
-/// The rules of one file.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+use packed::PackedRules;
+
+/// The rules of one or several files, in their order.
+#[derive(Debug, Clone, Default)]
 pub struct RuleSet {
-    rules: Vec<GuardRule>,
+    files: Vec<FileRules>,
+}
+
+#[derive(Debug, Clone)]
+enum FileRules {
+    Checked(Vec<GuardRule>),
+    Packed(PackedRules),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,38 +65,97 @@ pub fn rule_keys() -> &'static [(&'static str, &'static str)] {
 
 impl RuleSet {
     pub fn len(&self) -> usize {
-        self.rules.len()
+        let counts = self.files.iter().map(|file| match file {
+            FileRules::Checked(rules) => rules.len(),
+            FileRules::Packed(rules) => rules.len(),
+        });
+        counts.sum()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.len() == 0
+    }
+
+    /// The checked rules as bytes, for [`RuleSet::unpack`].
+    pub fn pack(&self) -> Option<Vec<u8>> {
+        let checked = self.files.iter().flat_map(|file| match file {
+            FileRules::Checked(rules) => rules.as_slice(),
+            FileRules::Packed(_) => &[],
+        });
+        packed::pack(checked)
+    }
+
+    /// Rules that were packed before. Only those that a call may need are decoded.
+    pub fn unpack(bytes: Vec<u8>) -> Option<Self> {
+        let rules = PackedRules::from_bytes(bytes)?;
+        Some(Self {
+            files: vec![FileRules::Packed(rules)],
+        })
     }
 
     pub(crate) fn extend(&mut self, other: Self) {
-        self.rules.extend(other.rules);
+        self.files.extend(other.files);
     }
 
     /// The strictest rule wins; of equals, the first. A rule that may apply to a part of
     /// the command that cannot be read asks.
     pub(crate) fn judge(&self, input: &GuardInput<'_>) -> Option<GuardFinding> {
-        let mut strongest: Option<(&GuardRule, Decision, Truth)> = None;
-        for rule in &self.rules {
-            let is_stronger =
-                |decision: Decision| strongest.is_none_or(|(_, known, _)| decision > known);
-            if !is_stronger(rule.decision) {
-                continue;
-            }
-            let truth = rule.when.evaluate(input);
-            let decision = match truth {
-                Truth::Yes => rule.decision,
-                Truth::Unknown => Decision::Ask,
-                Truth::No => continue,
-            };
-            if is_stronger(decision) {
-                strongest = Some((rule, decision, truth));
+        let mut strongest = Strongest { found: None };
+        for file in &self.files {
+            match file {
+                FileRules::Checked(rules) => {
+                    for rule in rules {
+                        strongest.consider(Cow::Borrowed(rule), input);
+                    }
+                }
+                FileRules::Packed(rules) => {
+                    for rule in rules.needed_for(input) {
+                        strongest.consider(Cow::Owned(rule), input);
+                    }
+                }
             }
         }
-        let (rule, decision, truth) = strongest?;
+        strongest.found.map(|found| found.finding(input))
+    }
+}
+
+/// The strictest of the rules that apply.
+struct Strongest<'r> {
+    found: Option<AppliedRule<'r>>,
+}
+
+struct AppliedRule<'r> {
+    rule: Cow<'r, GuardRule>,
+    decision: Decision,
+    truth: Truth,
+}
+
+impl<'r> Strongest<'r> {
+    fn consider(&mut self, rule: Cow<'r, GuardRule>, input: &GuardInput<'_>) {
+        let known = self.found.as_ref().map(|found| found.decision);
+        let is_stronger = |decision: Decision| known.is_none_or(|known| decision > known);
+        if !is_stronger(rule.decision) {
+            return;
+        }
+        let truth = rule.when.evaluate(input);
+        let decision = match truth {
+            Truth::Yes => rule.decision,
+            Truth::Unknown => Decision::Ask,
+            Truth::No => return,
+        };
+        if is_stronger(decision) {
+            self.found = Some(AppliedRule {
+                rule,
+                decision,
+                truth,
+            });
+        }
+    }
+}
+
+impl AppliedRule<'_> {
+    fn finding(self, input: &GuardInput<'_>) -> GuardFinding {
+        let rule = &*self.rule;
         let subject = input
             .commands()
             .into_iter()
@@ -94,20 +164,20 @@ impl RuleSet {
             .or_else(|| input.fetched_url().map(str::to_owned))
             .unwrap_or_default();
         let mut reason = fill_reason(rule, input, &subject);
-        if truth == Truth::Unknown {
+        if self.truth == Truth::Unknown {
             reason = format!(
                 "the rule `{}` may apply, but a part of this command is only known when it runs, or is too long or too deeply nested to be checked ({reason})",
                 rule.name
             );
         }
-        Some(GuardFinding {
+        GuardFinding {
             only_warns: false,
-            decision,
+            decision: self.decision,
             guard: "rules".to_owned(),
             rule: rule.name.clone(),
             reason,
             subject,
-        })
+        }
     }
 }
 
@@ -125,12 +195,12 @@ fn fill_reason(rule: &GuardRule, input: &GuardInput<'_>, subject: &str) -> Strin
 /// Reads a rules file and checks its examples; rules come back only without errors.
 pub fn check_rules(text: &str) -> (Option<RuleSet>, Vec<Diagnostic>) {
     let (tree, mut findings) = document::parse(text, Format::detect(text));
-    let mut rules = RuleSet::default();
+    let mut rules = Vec::new();
     if let Some(tree) = &tree {
         match tree.get("rules").unwrap_or(tree).as_array() {
             Some(items) => {
                 for (index, node) in items.iter().enumerate() {
-                    rules.rules.extend(check_rule(node, index, &mut findings));
+                    rules.extend(check_rule(node, index, &mut findings));
                 }
             }
             None => findings.push(
@@ -144,7 +214,10 @@ pub fn check_rules(text: &str) -> (Option<RuleSet>, Vec<Diagnostic>) {
         }
     }
     findings.sort_by_key(|finding| finding.span.start);
-    let rules = (!has_errors(&findings) && tree.is_some()).then_some(rules);
+    let is_usable = !has_errors(&findings) && tree.is_some();
+    let rules = is_usable.then(|| RuleSet {
+        files: vec![FileRules::Checked(rules)],
+    });
     (rules, findings)
 }
 

@@ -2,7 +2,10 @@
 
 #![cfg(test)]
 
-use anyhook_guard::{GuardContext, check_rules, conditions, parse_guard};
+use anyhook_guard::{
+    CheckedRules, Guard, GuardContext, RuleSet, check_rules, conditions, parse_guard,
+    parse_guard_with,
+};
 use anyhook_model::{Decision, HookEvent, SourceText};
 use serde_json::json;
 
@@ -135,17 +138,57 @@ fn one_rule_may_be_inline() {
     );
 }
 
-/// What a rule answers about a command: `deny`, `ask` or nothing.
+/// What a rule answers about a command: `deny`, `ask` or nothing. Rules that come out of
+/// the cache answer the same.
 fn rule_answer(when: &str, command: &str) -> Option<&'static str> {
     let rule = format!("{{when: {when}}}");
     let words = ["rules".to_owned(), "--rule".to_owned(), rule];
-    let guard = parse_guard(&words, &|_| Err(String::new())).unwrap();
-    guard
-        .judge(&shell(command), &GuardContext::default())
-        .map(|finding| match finding.decision {
-            Decision::Deny => "deny",
-            _ => "ask",
-        })
+    let answer = |check: &dyn Fn(&str) -> CheckedRules| {
+        let guard = parse_guard_with(&words, &|_| Err(String::new()), check).unwrap();
+        guard
+            .judge(&shell(command), &GuardContext::default())
+            .map(|finding| match finding.decision {
+                Decision::Deny => "deny",
+                _ => "ask",
+            })
+    };
+    let checked = answer(&check_rules);
+    assert_eq!(answer(&packed_rules), checked, "packed {when}: {command}");
+    checked
+}
+
+/// Checked rules, as the cache keeps them.
+fn packed_rules(text: &str) -> CheckedRules {
+    let (rules, findings) = check_rules(text);
+    let packed = rules.map(|rules| {
+        let packed = RuleSet::unpack(rules.pack().unwrap()).unwrap();
+        assert_eq!(packed.len(), rules.len());
+        packed
+    });
+    (packed, findings)
+}
+
+#[test]
+fn packed_rules_answer_as_before() {
+    let words = ["rules", "--file", "rules.yaml"].map(str::to_owned);
+    let load = |_: &str| Ok(RULES.to_owned());
+    let checked = parse_guard(&words, &load).unwrap();
+    let packed = parse_guard_with(&words, &load, &packed_rules).unwrap();
+    let finding = |guard: &Guard, command: &str| {
+        let found = guard.judge(&shell(command), &GuardContext::default());
+        found.map(|found| found.reason)
+    };
+    for command in [
+        "npm publish",
+        "sudo npm publish --tag next",
+        "echo x > src/generated/api.rs",
+        "curl https://cdn.example.org/x",
+        "$X publish",
+        "ls",
+    ] {
+        let expected = finding(&checked, command);
+        assert_eq!(finding(&packed, command), expected, "{command}");
+    }
 }
 
 #[test]
@@ -182,6 +225,9 @@ fn a_rule_is_not_silent_about_what_it_cannot_read() {
         ),
         ("{host: example.org}", "curl $URL", Some("ask")),
         ("{command: rm}", "x=ls; $x -l", None),
+        ("{command: 'n*m publish'}", "npm publish", Some("deny")),
+        ("{command: [npm publish, 'x?']}", "xy", Some("deny")),
+        ("{command: [npm publish, 'x?']}", "y", None),
     ] {
         assert_eq!(rule_answer(when, command), expected, "{when}: {command}");
     }

@@ -11,6 +11,7 @@ use anyhook_model::HookEvent;
 use anyhook_model::event::field;
 use serde_json::Value;
 
+use super::program::is_hidden;
 use super::{Predicate, SubagentCondition};
 use crate::input::GuardInput;
 use crate::judges::access::shell_files;
@@ -319,6 +320,11 @@ fn paths_of(invocation: &Invocation) -> impl Iterator<Item = String> {
     shell_files(invocation)
         .into_iter()
         .filter_map(|file| file.path)
+}
+
+/// Whether the call may start programs whose names are not known.
+pub(crate) fn may_be_any_program(input: &GuardInput<'_>) -> bool {
+    is_incomplete(input) || input.invocations().any(is_hidden)
 }
 
 fn is_incomplete(input: &GuardInput<'_>) -> bool {

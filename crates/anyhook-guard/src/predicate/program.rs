@@ -13,6 +13,13 @@ impl Predicate {
         !(self.commands.is_empty() && self.flags.is_empty() && self.arguments.is_empty())
     }
 
+    /// Patterns of programs of which the call must start one; none if the condition can
+    /// also hold for other calls.
+    pub(crate) fn program_patterns(&self) -> Vec<&str> {
+        let programs = self.commands.iter().filter_map(|words| words.first());
+        programs.map(String::as_str).collect()
+    }
+
     /// `command`, `flags` and `args` for one program. `is_exception` is set below `not`,
     /// where what only looks like a match must not count.
     pub(super) fn matches_program(&self, invocation: &Invocation, is_exception: bool) -> Truth {
@@ -71,18 +78,20 @@ fn matches_words(words: &[String], invocation: &Invocation, is_exception: bool) 
 
 /// A program whose name is only known at run time may be any.
 fn matches_name(pattern: &str, invocation: &Invocation) -> Truth {
-    let is_hidden = || {
-        let first = invocation.words.first();
-        first.is_some_and(crate::shell::ResolvedWord::has_unknown)
-    };
     if invocation.name.is_empty() {
-        return if is_hidden() {
+        return if is_hidden(invocation) {
             Truth::Unknown
         } else {
             Truth::No
         };
     }
     Truth::from(glob_matches(pattern, &invocation.name))
+}
+
+/// Whether the name of a program is only known at run time.
+pub(super) fn is_hidden(invocation: &Invocation) -> bool {
+    let first = invocation.words.first();
+    invocation.name.is_empty() && first.is_some_and(crate::shell::ResolvedWord::has_unknown)
 }
 
 /// A word pattern: `*` also matches slashes.

@@ -27,6 +27,7 @@ use crate::config::trust::{
 use crate::config::unknown_names;
 use crate::engine::Engine;
 use crate::run::exec::command_files::CommandFiles;
+use crate::run::guard::{GuardCommand, MAX_RULES_BYTES};
 
 /// Of a larger script nothing is inferred.
 const MAX_SCRIPT_BYTES: u64 = 16 * 1024 * 1024;
@@ -372,7 +373,10 @@ impl LoadedManifest {
     fn check_files(&self, selected: &SelectedHook<'_>) -> Result<CheckedFiles, Distrust> {
         match &self.trust {
             Err(why) => Err(why.clone()),
-            Ok(Some(consent)) => consent.check(&selected.files()),
+            Ok(Some(consent)) => {
+                let is_guard = GuardCommand::is_run_by(&selected.hook.handler);
+                consent.check(&selected.files(), is_guard.then_some(MAX_RULES_BYTES))
+            }
             Ok(None) if selected.scope == Scope::Project => Ok(CheckedFiles::default()),
             Ok(None) => {
                 let (hook, scope, root) = (&selected.hook, selected.scope, &selected.root);

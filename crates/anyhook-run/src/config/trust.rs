@@ -180,8 +180,13 @@ impl Consent {
         known.map(|known| &known.sha256)
     }
 
-    /// Compares the files of a hook just before it runs.
-    pub(crate) fn check(&self, named: &CommandFiles) -> Result<CheckedFiles, Distrust> {
+    /// Compares the files of a hook just before it runs; `read_limit` is the size up to
+    /// which a hook reads them in this process.
+    pub(crate) fn check(
+        &self,
+        named: &CommandFiles,
+        read_limit: Option<u64>,
+    ) -> Result<CheckedFiles, Distrust> {
         // One hook names a few files; all hooks of a manifest may name thousands.
         let is_few = named.files.len() + named.absent.len() < LINEAR_SEARCH_FILES;
         let entries = self.files.iter().filter(|_| !is_few);
@@ -195,7 +200,10 @@ impl Consent {
                 map.get(path).copied()
             }
         };
-        let (checked, mut changed) = CheckedFiles::check(&named.files, hash);
+        let (checked, mut changed) = match read_limit {
+            Some(limit) => CheckedFiles::read(&named.files, limit, hash),
+            None => CheckedFiles::check(&named.files, hash),
+        };
         let is_known = |path: &&PathBuf| hash(path).is_some();
         changed.extend(named.absent.iter().filter(is_known).cloned());
         if changed.is_empty() {
@@ -409,7 +417,7 @@ impl TrustStore {
             Err(why) => return Err(why),
         };
         let consent = consent.ok_or(Distrust::Never)?;
-        if let Err(Distrust::Changed(files)) = consent.check(&project.files()) {
+        if let Err(Distrust::Changed(files)) = consent.check(&project.files(), None) {
             changed.extend(files);
         }
         if changed.is_empty() {

@@ -528,7 +528,7 @@ fn runs_elsewhere(selected: &SelectedHook<'_>) -> bool {
 fn runs_in_process(selected: &SelectedHook<'_>) -> bool {
     let handler = &selected.hook.handler;
     let is_command = handler.kind == HandlerKind::Command && !handler.is_async;
-    is_command && GuardCommand::from_handler(handler).is_some()
+    is_command && GuardCommand::is_run_by(handler)
 }
 
 /// The positions of the hooks that may rewrite the input, if that makes a difference:

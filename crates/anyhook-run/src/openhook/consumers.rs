@@ -187,7 +187,7 @@ impl Consumers {
             .map_err(|refusal| (refusal.to_string(), None))?;
         let files = || command_files(&subscriber.command, &self.root);
         let consent = self.consent.as_ref();
-        let Some(Err(why)) = consent.map(|consent| consent.check(&files())) else {
+        let Some(Err(why)) = consent.map(|consent| consent.check(&files(), None)) else {
             return Ok(());
         };
         let notice = format!(

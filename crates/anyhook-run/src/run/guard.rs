@@ -29,7 +29,7 @@ use crate::run::exec::command::{CommandContext, normalize_path};
 use crate::run::spend::read_spend;
 
 /// A larger rules file is an error.
-const MAX_RULES_BYTES: u64 = 1024 * 1024;
+pub(crate) const MAX_RULES_BYTES: u64 = 1024 * 1024;
 
 /// Whether the guard that is judging belongs to a hook whose failure blocks. For a
 /// panic, which ends the whole process.
@@ -64,6 +64,20 @@ impl GuardCommand {
         Self::from_command(manifest::command(handler)?)
     }
 
+    /// Whether a handler runs one. Asked several times for every hook of a call.
+    pub(crate) fn is_run_by(handler: &Handler) -> bool {
+        manifest::command(handler).is_some_and(Self::is_one)
+    }
+
+    fn is_one(command: HandlerCommand<'_>) -> bool {
+        match command {
+            HandlerCommand::Line(line) if is_simple(line) => {
+                guard_words(line.split_ascii_whitespace()).is_some()
+            }
+            _ => Self::from_command(command).is_some(),
+        }
+    }
+
     pub fn from_command(command: HandlerCommand<'_>) -> Option<Self> {
         match command {
             HandlerCommand::Line(line) => Self::from_line(line),
@@ -82,15 +96,14 @@ impl GuardCommand {
     pub(crate) fn is_by_name(command: HandlerCommand<'_>) -> bool {
         let (HandlerCommand::Line(text) | HandlerCommand::Program(text, _)) = command;
         let program = text.split_whitespace().next().unwrap_or_default();
-        !program.contains(['/', '\\']) && Self::from_command(command).is_some()
+        !program.contains(['/', '\\']) && Self::is_one(command)
     }
 
     /// Only words that mean the same with and without a shell: for any other line
     /// a shell starts the program.
     pub fn from_line(command: &str) -> Option<Self> {
-        // Asked several times for every hook of a call, and nearly always so simple.
-        if command.bytes().all(|byte| byte == b' ' || is_plain(byte)) {
-            return Self::from_words(command.split(' ').filter(|it| !it.is_empty()));
+        if is_simple(command) {
+            return Self::from_words(command.split_ascii_whitespace());
         }
         Self::from_shell_line(command)
     }
@@ -108,11 +121,9 @@ impl GuardCommand {
         Self::from_words(line.words.iter().map(|word| word.text.as_str()))
     }
 
-    fn from_words<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Self> {
-        let is_guard = is_this_program(words.next()?) && words.next()? == "guard";
-        is_guard.then(|| Self {
-            words: words.map(str::to_owned).collect(),
-        })
+    fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let words = guard_words(words)?.map(str::to_owned).collect();
+        Some(Self { words })
     }
 
     /// Reads the options and the rules files.
@@ -129,6 +140,12 @@ impl GuardCommand {
     ) -> Result<Guard, GuardError> {
         let load = |name: &str| {
             let path = rules_path(name, context);
+            if let Some(content) = files.content(&path) {
+                let text = str::from_utf8(content);
+                return text
+                    .map(str::to_owned)
+                    .map_err(|_| format!("`{}` is not UTF-8 text", path.display()));
+            }
             let text = read_text(&path, MAX_RULES_BYTES)
                 .map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?;
             if files.has_content(&path, &text) {
@@ -161,6 +178,17 @@ impl GuardCommand {
         }
         files
     }
+}
+
+/// What follows `anyhook guard`.
+fn guard_words<'a, I: Iterator<Item = &'a str>>(mut words: I) -> Option<I> {
+    let is_guard = is_this_program(words.next()?) && words.next()? == "guard";
+    is_guard.then_some(words)
+}
+
+/// Whether a line is only of plain words, as nearly all are.
+fn is_simple(line: &str) -> bool {
+    line.bytes().all(|byte| byte == b' ' || is_plain(byte))
 }
 
 /// Whether a character means itself in every place of every shell's word.

@@ -7,12 +7,15 @@
 //! resolution of the clock, so a file that has just changed is compared a moment
 //! later. What the change time does not show is the concern of [`super::file_watch`];
 //! where that is not known, the content is compared again.
+//!
+//! A built-in guard reads its files in this process. It gets the very bytes that were
+//! compared, so nothing has to be looked at again.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhook_util::fs::open_regular;
+use anyhook_util::fs::{open_regular, read_bytes};
 use anyhook_util::hash::{sha256, sha256_of};
 
 use super::file_watch::{FolderWatch, ReadLease};
@@ -30,6 +33,14 @@ pub(crate) struct CheckedFiles {
     files: Vec<CheckedFile>,
     /// For the folders above them.
     folders: FolderWatch,
+    /// What was read for a hook that runs in this process.
+    contents: Vec<FileContent>,
+}
+
+#[derive(Debug)]
+struct FileContent {
+    path: PathBuf,
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -78,6 +89,38 @@ impl CheckedFiles {
             }
         }
         (checked, changed)
+    }
+
+    /// As [`Self::check`], for a hook that reads the files in this process: it gets what
+    /// was compared. A file of more than `limit` bytes is only compared.
+    pub(super) fn read<'a>(
+        files: &[PathBuf],
+        limit: u64,
+        expected: impl Fn(&Path) -> Option<&'a String>,
+    ) -> (Self, Vec<PathBuf>) {
+        let mut contents = Vec::new();
+        let mut large = Vec::new();
+        let mut changed = Vec::new();
+        for path in files {
+            match (expected(path), read_bytes(path, limit)) {
+                (Some(expected), Ok(bytes)) if sha256(&bytes) == *expected => {
+                    let path = path.clone();
+                    contents.push(FileContent { path, bytes });
+                }
+                (Some(_), Err(_)) => large.push(path.clone()),
+                _ => changed.push(path.clone()),
+            }
+        }
+        let (mut checked, changed_large) = Self::check(&large, expected);
+        checked.contents = contents;
+        changed.extend(changed_large);
+        (checked, changed)
+    }
+
+    /// What was read of a file and is what was approved.
+    pub(crate) fn content(&self, path: &Path) -> Option<&[u8]> {
+        let known = self.contents.iter().find(|file| file.path == path);
+        known.map(|file| file.bytes.as_slice())
     }
 
     /// The files that were changed or exchanged since, even if only for a time.
@@ -157,6 +200,47 @@ mod tests {
         assert!(checked.has_content(&path, "a"));
         assert!(!checked.has_content(&path, "b"));
         assert!(checked.has_content(&folder.path().join("other"), "b"));
+    }
+
+    #[test]
+    fn a_guard_gets_the_compared_content_whatever_happens_to_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.yaml");
+        std::fs::write(&path, "a").unwrap();
+        let hash = sha256(b"a");
+        let files = [path.clone()];
+        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        assert!(changed.is_empty());
+        std::fs::write(&path, "b").unwrap();
+        assert_eq!(checked.content(&path), Some(b"a".as_slice()));
+        assert!(checked.changed_since().is_empty());
+        // Changed before it was read, without approval, and gone.
+        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        assert_eq!(
+            (checked.content(&path), changed.as_slice()),
+            (None, &files[..])
+        );
+        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| None);
+        assert_eq!(
+            (checked.content(&path), changed.as_slice()),
+            (None, &files[..])
+        );
+        std::fs::remove_file(&path).unwrap();
+        let (_, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        assert_eq!(changed, files);
+    }
+
+    #[test]
+    fn a_large_file_is_only_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rules.yaml");
+        std::fs::write(&path, "abcde").unwrap();
+        let hash = sha256(b"abcde");
+        let files = [path.clone()];
+        let (checked, changed) = CheckedFiles::read(&files, 4, |_| Some(&hash));
+        assert!(changed.is_empty());
+        assert_eq!(checked.content(&path), None);
+        assert!(!checked.has_content(&path, "other"));
     }
 
     #[test]
