@@ -237,10 +237,15 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
             // `chmod -x file` has its mode among the options.
+            let modes = if name == "chattr" {
+                "acdijstuADST"
+            } else {
+                "rwxXst"
+            };
             let has_mode = invocation.texts().any(|text| {
                 text.len() > 1
                     && text.starts_with('-')
-                    && text.chars().skip(1).all(|letter| "rwxXst".contains(letter))
+                    && text.chars().skip(1).all(|letter| modes.contains(letter))
             });
             for operand in operands.iter().skip(usize::from(!has_mode)) {
                 push(operand, Access::Write);
@@ -285,6 +290,10 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             } else {
                 values
             };
+            let code = invocation.texts().filter(|text| text.contains(' '));
+            for (file, access) in code.flat_map(|code| files_in_script(name, code)) {
+                push(&ResolvedWord::new(file), access);
+            }
             let mut index = 1;
             let mut place = 0;
             while index < invocation.words.len() {
@@ -381,6 +390,19 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                 } else {
                     push(operand, Access::Read);
                 }
+                // Members that are named come out into the current folder.
+                let is_archive = [".tar", ".tgz", ".gz", ".xz", ".bz2", ".zst", ".zip", ".7z"]
+                    .iter()
+                    .any(|end| operand.text.ends_with(end));
+                if extracts
+                    && index > 0
+                    && !is_archive
+                    && operand.text.contains('/')
+                    && !operand.text.starts_with(['/', '~', '.'])
+                    && !follows_option(invocation, operand)
+                {
+                    push(operand, Access::Write);
+                }
             }
             if extracts && let Some(folder) = option_word(invocation, &["-C", "--directory"]) {
                 push(&folder, Access::Write);
@@ -400,6 +422,67 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                     )
                 {
                     push(file, Access::Write);
+                }
+            }
+        }
+        "cpio" => {
+            if let Some(folder) = option_word(invocation, &["-D", "--directory"]) {
+                push(&folder, Access::Write);
+            }
+        }
+        "uniq" | "objcopy" => {
+            for (index, operand) in operands.iter().enumerate() {
+                let access = if index == 1 {
+                    Access::Write
+                } else {
+                    Access::Read
+                };
+                push(operand, access);
+            }
+        }
+        "mktemp" | "fallocate" | "script" | "crudini" => {
+            let at = first_operand(
+                &invocation.words,
+                1,
+                &[
+                    "-l",
+                    "-o",
+                    "-p",
+                    "-c",
+                    "-t",
+                    "--length",
+                    "--offset",
+                    "--command",
+                    "--set",
+                    "--del",
+                ],
+            );
+            if let Some(word) = invocation.words.get(at) {
+                push(word, Access::Write);
+            }
+            if let Some(file) = option_word(invocation, &["--set", "--del"]) {
+                push(&file, Access::Write);
+            }
+        }
+        "pg_dump" | "pg_dumpall" | "mysqldump" | "mariadb-dump" | "mongodump" => {
+            if let Some(file) = option_word(
+                invocation,
+                &["-f", "--file", "-r", "--result-file", "-o", "--out"],
+            ) {
+                push(&file, Access::Write);
+            }
+        }
+        "psql" | "mysql" | "mariadb" => {
+            for text in invocation.texts() {
+                let lower = text.to_ascii_lowercase();
+                let is_copy = ["copy ", "infile ", "outfile "]
+                    .iter()
+                    .any(|word| lower.contains(word));
+                let quoted = text.split('\'').skip(1).step_by(2);
+                for file in quoted.filter(|file| is_copy && file.contains(['/', '.'])) {
+                    let writes = lower.contains(" to '") || lower.contains("outfile ");
+                    let access = if writes { Access::Write } else { Access::Read };
+                    push(&ResolvedWord::new(file), access);
                 }
             }
         }
@@ -434,6 +517,9 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                 {
                     push(operand, Access::Read);
                 }
+                if let Some(last) = operands.last().filter(|last| !last.text.contains(':')) {
+                    push(last, Access::Write);
+                }
             }
         }
         "ffmpeg" | "convert" | "magick" => {
@@ -445,6 +531,17 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             }
         }
         "sqlite3" | "sqlite" | "duckdb" => {
+            let writes = operands.iter().skip(1).any(|operand| {
+                let statement = operand.text.trim_start().to_ascii_lowercase();
+                [
+                    "insert", "update", "delete", "create", "drop", "alter", "replace", "vacuum",
+                ]
+                .iter()
+                .any(|verb| statement.starts_with(verb))
+            });
+            if let Some(file) = operands.first().filter(|_| writes) {
+                push(file, Access::Write);
+            }
             for operand in &operands {
                 push(operand, Access::Read);
                 // `select * from 'file.csv'`.
@@ -669,11 +766,53 @@ fn file_in(folder: &ResolvedWord, source: &ResolvedWord) -> ResolvedWord {
     ResolvedWord::new(format!("{}/{base}", folder.text.trim_end_matches('/')))
 }
 
+/// Whether a word is the value of an option.
+fn follows_option(invocation: &Invocation, word: &ResolvedWord) -> bool {
+    let at = invocation.words.iter().position(|other| other == word);
+    at.and_then(|at| invocation.words.get(at.wrapping_sub(1)))
+        .is_some_and(|before| before.text.starts_with('-') && before.text != "--")
+}
+
+/// Files that a script of sed or awk names itself: `w FILE`, `print > "FILE"`.
+fn files_in_script<'c>(program: &str, code: &'c str) -> Vec<(&'c str, Access)> {
+    let quoted = |rest: &'c str| rest.trim_start().strip_prefix('"')?.split('"').next();
+    match program {
+        "awk" | "gawk" | "mawk" | "nawk" => {
+            let written = code.split('>').skip(1).filter_map(quoted);
+            let read = code.split("getline").skip(1).filter_map(|rest| {
+                let at = rest.find('<')?;
+                quoted(rest.get(at + 1..)?)
+            });
+            let written = written.map(|file| (file, Access::Write));
+            written
+                .chain(read.map(|file| (file, Access::Read)))
+                .filter(|(file, _)| !file.is_empty() && !file.starts_with("/dev/"))
+                .collect()
+        }
+        "sed" | "gsed" => {
+            let commands = code.split(['\n', ';', '}']);
+            commands
+                .filter_map(|command| {
+                    let (start, file) = command.split_once("w ")?;
+                    let is_command = start.is_empty()
+                        || start.ends_with(['/', '|', ',', '#', '$', 'g', 'p', 'I'])
+                        || start.ends_with(|letter: char| letter.is_ascii_digit());
+                    (is_command && !file.contains(' ') && !file.is_empty())
+                        .then_some((file, Access::Write))
+                })
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
-    let mut words = invocation
-        .arguments()
-        .iter()
-        .skip_while(|word| word.text.starts_with('-'));
+    let at = first_operand(
+        &invocation.words,
+        1,
+        &["-C", "-c", "--git-dir", "--work-tree", "--namespace"],
+    );
+    let mut words = invocation.words.iter().skip(at);
     let Some(verb) = words.next() else {
         return;
     };
@@ -682,12 +821,19 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
         "rm" | "mv" => Access::Delete,
         "checkout" | "restore" | "apply" | "clean" => Access::Write,
         "stash" if operands.first().is_some_and(|word| word.text == "show") => Access::Read,
+        "stash" if operands.first().is_some_and(|word| word.text == "push") => Access::Write,
         "diff" | "show" | "blame" | "grep" | "cat-file" | "hash-object" | "log" | "archive"
         | "add" | "stage" => Access::Read,
         _ => return,
     };
+    // Paths are relative to the folder of `-C`.
+    let folder = option_word(invocation, &["-C"]);
     for operand in &operands {
         push(operand, access);
+        if let Some(folder) = folder.as_ref().filter(|_| !operand.text.starts_with('/')) {
+            let path = format!("{}/{}", folder.text, operand.text);
+            push(&ResolvedWord::new(path), access);
+        }
         // `HEAD:path`.
         if let Some((_, path)) = operand.text.split_once(':') {
             push(&ResolvedWord::new(path), access);
@@ -707,6 +853,9 @@ fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access
 
 fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
     let words = &invocation.words;
+    if let Some(folder) = option_word(invocation, &["--output-dir"]) {
+        push(&folder, Access::Write);
+    }
     if invocation.name == "wget"
         && let Some(folder) = option_word(invocation, &["-P", "--directory-prefix"])
     {
@@ -721,6 +870,23 @@ fn transfer_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, A
             _ => (text, words.get(index + 1).cloned()),
         };
         let value = || value.clone().unwrap_or_default();
+        // `-sF value`: the last letter of a cluster of switches.
+        let clustered = option
+            .strip_prefix('-')
+            .filter(|letters| {
+                letters.len() > 1
+                    && letters.ends_with(['F', 'd', 'T', 'o', 'K', 'b'])
+                    && letters.get(..letters.len() - 1).is_some_and(|rest| {
+                        rest.chars()
+                            .all(|letter| "sSfLkgijvINqGl#".contains(letter))
+                    })
+            })
+            .and_then(|letters| letters.chars().last());
+        let last_option = clustered.map(|letter| format!("-{letter}"));
+        let option = last_option
+            .as_deref()
+            .filter(|_| invocation.name == "curl")
+            .unwrap_or(option);
         // wget accepts any unambiguous start of an option.
         let option = match option {
             _ if option.len() > 7 && "--post-file".starts_with(option) => "--post-file",

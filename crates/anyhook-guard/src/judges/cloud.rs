@@ -95,7 +95,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         "terraform" | "tofu" | "terragrunt" | "opentofu" => {
             let is_destroy = has("destroy")
                 || has("destroy-all")
-                || invocation.has_option("", &["-destroy", "--destroy"]) && has("apply");
+                || is_switched_on(invocation, "-destroy") && has("apply")
+                || is_set(invocation, "TF_CLI_ARGS", "-destroy");
             if is_destroy {
                 deny(found, "destroy", "this destroys infrastructure");
             } else if first == "state" && (has("rm") || has("push"))
@@ -109,7 +110,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     "this changes the state that Terraform keeps of the infrastructure",
                 );
             } else if first == "apply"
-                && (invocation.has_option("", &["-auto-approve", "--auto-approve"])
+                && (is_switched_on(invocation, "-auto-approve")
+                    || is_set(invocation, "TF_CLI_ARGS", "-auto-approve")
                     || !invocation.input_from.is_empty())
             {
                 found.ask_user(
@@ -132,14 +134,16 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 "destroy" | "remove" | "delete" | "undeploy" | "terminate"
             ) || has("destroy")
                 || name == "pulumi"
-                    && (first == "down"
+                    && (matches!(first, "down" | "dn")
                         || first == "stack" && has("rm")
                         || first == "state" && has("delete"))
                 || matches!(name, "copilot" | "amplify") && has("delete")
                 || invocation.has_option("", &["--destroy"]);
             if is_destroy && !(matches!(name, "up") && first != "stack") {
                 deny(found, "destroy", "this destroys infrastructure");
-            } else if name == "pulumi" && first == "up" && invocation.has_option("y", &["--yes"]) {
+            } else if name == "pulumi" && first == "up" && invocation.has_option("y", &["--yes"])
+                || first == "deploy" && has_value(invocation, "--require-approval", "never")
+            {
                 found.ask_user(
                     "unapproved",
                     shown(),
@@ -149,13 +153,13 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         }
         "azd" if first == "down" => deny(found, "destroy", "this destroys infrastructure"),
         "sam" if first == "delete" => deny(found, "destroy", "this deletes a stack"),
-        "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" | "microk8s"
+        "kubectl" | "oc" | "k" | "microk8s.kubectl" | "kubecolor" | "k3s" | "k0s" | "microk8s"
         | "minikube"
-            if !matches!(name, "microk8s" | "minikube") || first == "kubectl" =>
+            if !matches!(name, "microk8s" | "minikube" | "k0s") || first == "kubectl" =>
         {
             let verb = lower
                 .iter()
-                .find(|text| !matches!(text.as_str(), "kubectl" | "--"))
+                .find(|text| !matches!(text.as_str(), "kubectl" | "adm" | "--"))
                 .map_or("", String::as_str);
             match verb {
                 "delete" => deny(found, "kubernetes", "this deletes resources of a cluster"),
@@ -191,7 +195,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 _ => {}
             }
         }
-        "helm" | "helmfile"
+        "helm" | "helm3" | "helmfile"
             if matches!(first, "uninstall" | "delete" | "del" | "un")
                 || name == "helmfile" && (has("destroy") || has("delete")) =>
         {
@@ -256,7 +260,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         }
         "eksctl" | "kops" | "kind" | "k3d" | "minikube" | "gke-deploy" | "rosa" | "talosctl"
         | "kubeadm" | "clusterctl" | "argocd" | "flux" | "kustomize" | "skaffold" | "velero"
-        | "istioctl" => {
+        | "istioctl" | "argo" | "rancher" => {
             let is_local = matches!(name, "kind" | "k3d" | "minikube" | "skaffold");
             if (has("delete")
                 || has("reset") && name == "kubeadm"
@@ -280,7 +284,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
         | "pscale" | "neonctl" | "railway" | "upsun" | "platform" | "render" | "ecs-cli"
         | "ansible-galaxy" | "cf" | "snowsql" | "turso" | "nova" | "govc" | "koyeb"
         | "northflank" | "ionosctl" | "packet" | "metal" | "clever" | "scalingo" | "qovery"
-        | "akash" | "eas" => {
+        | "akash" | "eas" | "boundary" | "tea" | "ccloud" | "mongocli" | "databricks" | "snow"
+        | "VBoxManage" | "vboxmanage" => {
             let is_delete = lower.iter().take(4).any(|text| {
                 matches!(
                     text.as_str(),
@@ -303,9 +308,15 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     || text.ends_with(".remove")
             }) || matches!(first, "rm" | "rb" | "deletefile")
                 && matches!(name, "mc" | "s5cmd" | "s3cmd")
+                || matches!(name, "doctl" | "scw" | "civo") && has("rm")
+                || name == "snow" && has("drop")
+                || name == "databricks" && (has("rm") && first == "fs" || has("permanent-delete"))
+                || matches!(name, "VBoxManage" | "vboxmanage")
+                    && first == "unregistervm"
+                    && invocation.has_option("", &["--delete"])
                 || name == "nomad" && has("stop") && invocation.has_option("", &["-purge"])
                 || name == "ibmcloud" && has("rm")
-                || name == "vault" && first == "secrets" && has("disable");
+                || name == "vault" && matches!(first, "secrets" | "auth") && has("disable");
             let is_harmless = name == "vault" && first == "kv" && has("get");
             if is_delete && !is_harmless {
                 deny(found, "delete", "this deletes resources of a cloud");
@@ -335,6 +346,19 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 deny(found, "delete", "this deletes an application or its data");
             }
         }
+        "hub" if first == "delete" || first == "api" && is_delete_request(invocation) => {
+            deny(
+                found,
+                "repository",
+                "this deletes a repository or a part of it",
+            );
+        }
+        "etcdctl" if has("del") && invocation.has_option("", &["--prefix", "--from-key"]) => {
+            deny(found, "delete", "this deletes the keys of a cluster");
+        }
+        "zkCli.sh" | "zkCli" | "zkcli" if has("deleteall") || has("rmr") => {
+            deny(found, "delete", "this deletes a tree of nodes");
+        }
         "rabbitmqctl" | "rabbitmqadmin"
             if lower.iter().any(|text| {
                 text.starts_with("delete")
@@ -362,25 +386,9 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 found.ask_user("registry", shown(), "this takes a published package back");
             }
         }
-        "curl" | "http" | "wget" | "xh" | "httpie" => {
-            let host_is_cloud = [
-                "api.github.com",
-                "googleapis.com",
-                "amazonaws.com",
-                "management.azure.com",
-                "api.digitalocean.com",
-                "api.hetzner.cloud",
-                "api.cloudflare.com",
-                "api.heroku.com",
-                "gitlab.com/api",
-                "api.vercel.com",
-                "api.fly.io",
-                "api.linode.com",
-            ]
-            .iter()
-            .any(|host| invocation.texts().any(|text| text.contains(host)));
-            let is_delete =
-                is_delete_request(invocation) || invocation.texts().any(|text| text == "DELETE");
+        "curl" | "http" | "https" | "wget" | "xh" | "xhs" | "curlie" | "httpie" => {
+            let host_is_cloud = invocation.texts().any(names_cloud_host);
+            let is_delete = is_delete_request(invocation) || has("delete");
             if host_is_cloud && is_delete {
                 deny(found, "delete", "this sends a delete request to a cloud");
             }
@@ -399,22 +407,90 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
     }
 }
 
+/// Hosts through which clouds are managed.
+const CLOUD_HOSTS: &[&str] = &[
+    "api.github.com",
+    "googleapis.com",
+    "amazonaws.com",
+    "management.azure.com",
+    "api.digitalocean.com",
+    "api.hetzner.cloud",
+    "api.cloudflare.com",
+    "api.heroku.com",
+    "gitlab.com/api",
+    "api.vercel.com",
+    "api.netlify.com",
+    "api.fly.io",
+    "api.machines.dev",
+    "api.linode.com",
+    "api.vultr.com",
+    "api.scaleway.com",
+];
+
+fn names_cloud_host(text: &str) -> bool {
+    CLOUD_HOSTS.iter().any(|host| text.contains(host))
+}
+
+/// `-destroy`, `--destroy` or `-destroy=true`.
+fn is_switched_on(invocation: &Invocation, option: &str) -> bool {
+    invocation.texts().any(|text| {
+        let text = text
+            .strip_prefix('-')
+            .filter(|rest| rest.starts_with('-'))
+            .unwrap_or(text);
+        text.strip_prefix(option)
+            .is_some_and(|value| value.is_empty() || value.starts_with('=') && value != "=false")
+    })
+}
+
+/// Whether an option has this value, attached or as the next word.
+fn has_value(invocation: &Invocation, option: &str, value: &str) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    texts.windows(2).any(|pair| pair == [option, value])
+        || texts.iter().any(|text| {
+            text.strip_prefix(option)
+                .and_then(|rest| rest.strip_prefix('='))
+                == Some(value)
+        })
+}
+
+/// Whether a variable whose name begins so is set to options with this one.
+fn is_set(invocation: &Invocation, start: &str, option: &str) -> bool {
+    invocation.variables.iter().any(|(name, value)| {
+        name.starts_with(start)
+            && value
+                .text
+                .split_whitespace()
+                .any(|word| word.trim_start_matches('-') == option.trim_start_matches('-'))
+    })
+}
+
 /// Calls of the clouds' own libraries that delete.
 fn deletes_by_library(code: &str) -> bool {
     let uses_cloud = ["boto3", "@aws-sdk", "google.cloud", "azure.mgmt"]
         .iter()
         .any(|library| code.contains(library));
-    uses_cloud
-        && [
-            ".delete_",
-            ".terminate_",
-            ".delete(",
-            ".begin_delete",
-            "DeleteCommand",
-            "Delete",
-        ]
-        .iter()
-        .any(|call| code.contains(call))
+    let sends_delete = [
+        ".delete(",
+        "method: 'DELETE'",
+        "method:'DELETE'",
+        "\"DELETE\"",
+        "'DELETE'",
+    ]
+    .iter()
+    .any(|call| code.contains(call));
+    sends_delete && names_cloud_host(code)
+        || uses_cloud
+            && [
+                ".delete_",
+                ".terminate_",
+                ".delete(",
+                ".begin_delete",
+                "DeleteCommand",
+                "Delete",
+            ]
+            .iter()
+            .any(|call| code.contains(call))
 }
 
 fn judge_aws(lower: &[String], invocation: &Invocation, found: &mut Objections<'_>) {
@@ -614,6 +690,14 @@ fn judge_docker(name: &str, lower: &[String], invocation: &Invocation, found: &m
                 shown(),
                 "this deletes every container, image and volume",
             );
+        }
+        ["builder" | "buildx", "prune", ..] if invocation.has_option("a", &["--all"]) => {
+            found.ask_user("containers", shown(), "this deletes every build cache");
+        }
+        ["rm", ..] | ["container" | "pod", "rm", ..]
+            if invocation.has_option("a", &["--all"]) && name == "podman" =>
+        {
+            found.deny("containers", shown(), "this deletes every container");
         }
         ["image", "prune", ..] if invocation.has_option("a", &["--all"]) => {
             found.ask_user("containers", shown(), "this deletes every unused image");

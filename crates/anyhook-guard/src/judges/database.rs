@@ -138,6 +138,9 @@ fn judge_invocation(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
                 "dropCollection(",
                 "dropIndexes(",
                 "bulkWrite([{deleteMany:{filter:{}}",
+                "updateMany({},",
+                "runCommand({dropDatabase:",
+                "runCommand({drop:",
             ]
             .iter()
             .any(|mark| code.contains(mark));
@@ -218,7 +221,9 @@ fn judge_search_index(invocation: &Invocation, texts: &[&str], found: &mut Objec
     let is_index = texts
         .iter()
         .any(|text| text.contains(":9200/") && !text.contains("/_doc/"));
-    if is_index && super::is_delete_request(invocation) {
+    let deletes_all = texts.iter().any(|text| text.contains("/_delete_by_query"))
+        && texts.iter().any(|text| text.contains("match_all"));
+    if is_index && super::is_delete_request(invocation) || deletes_all {
         found.deny("drop", invocation.shown(), "this deletes an index");
     }
 }
@@ -234,14 +239,7 @@ fn judge_sql_client(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
             .split_once('=')
             .filter(|(option, _)| option.starts_with("--"))
             .map_or(*text, |(_, value)| value);
-        let text = match text.as_bytes() {
-            [b'-', letter, b'a'..=b'z' | b'A'..=b'Z', ..]
-                if *letter != b'-' && text.contains(' ') =>
-            {
-                text.get(2..).unwrap_or_default()
-            }
-            _ => text,
-        };
+        let text = without_cluster(text);
         if let Some(what) = destructive_statement(text) {
             return found.deny("statement", invocation.shown(), format!("this {what}"));
         }
@@ -280,6 +278,22 @@ fn judge_sql_client(analysis: &ShellAnalysis, invocation: &Invocation, found: &m
             "the statement is only known at run time; write it out",
         );
     }
+}
+
+/// The statement that is attached to short options: `-cDROP …`, `-tAcDROP …`.
+fn without_cluster(text: &str) -> &str {
+    let is_cluster = text.starts_with('-') && !text.starts_with("--") && text.contains(' ');
+    if !is_cluster {
+        return text;
+    }
+    let letters = text.char_indices().skip(1).take(6);
+    let mut rests = letters.map_while(|(at, letter)| {
+        let rest = text.get(at + letter.len_utf8()..)?;
+        letter.is_ascii_alphabetic().then_some(rest)
+    });
+    rests
+        .find(|rest| destructive_statement(rest).is_some())
+        .unwrap_or(text)
 }
 
 /// Programs that hand on a file or a backup, unlike those that write statements.
@@ -547,9 +561,12 @@ fn strip_sql(text: &str) -> String {
 /// Code for a framework's console that empties a table: `User.delete_all`.
 fn runs_deleting_code(invocation: &Invocation) -> bool {
     let runs_code = match invocation.name.as_str() {
-        "rails" => invocation.has_word("runner") || invocation.has_word("r"),
+        "rails" => ["runner", "r", "console", "c"]
+            .iter()
+            .any(|word| invocation.has_word(word)),
         "php" | "artisan" => invocation.has_word("tinker"),
         "manage" | "manage.py" | "django-admin" => invocation.has_word("shell"),
+        "heroku" => invocation.has_word("run"),
         name => name.starts_with("python") && invocation.has_word("shell"),
     };
     let mut texts = invocation.texts().chain(invocation.input_text.as_deref());
@@ -587,18 +604,24 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
                 .as_deref()
                 .is_some_and(|text| destructive_statement(text).is_some())
         }
-        "rails" | "rake" | "bin/rails" => [
+        "rails" | "rake" | "bin/rails" | "spring" => [
             "db:drop",
             "db:reset",
             "db:migrate:reset",
             "db:schema:load",
             "db:purge",
             "db:truncate_all",
+            "db:seed:replant",
         ]
         .iter()
         .any(|task| starts(task)),
         "prisma" => {
-            has("reset")
+            has("execute")
+                && invocation
+                    .input_text
+                    .as_deref()
+                    .is_some_and(|text| destructive_statement(text).is_some())
+                || has("reset")
                 || has("push") && has("--force-reset")
                 || has("--accept-data-loss") && has("push")
         }
@@ -606,17 +629,34 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
             let is_manage = name.starts_with("django")
                 || name.starts_with("manage")
                 || starts("manage.py")
+                || has("django") && has("-m")
+                || has("-mdjango")
                 || words.iter().any(|word| word.ends_with("/manage.py"));
             is_manage && (has("flush") || has("reset_db") || has("migrate") && has("zero"))
         }
         "flask" => has("downgrade") && has("base"),
-        "dotnet" | "dotnet-ef" => has("database") && has("drop"),
-        "artisan" | "php" => {
+        "dotnet" | "dotnet-ef" => has("database") && (has("drop") || has("update") && has("0")),
+        "node" => {
+            words
+                .iter()
+                .any(|word| word == "ace" || word.ends_with("/ace") || word == "ace.js")
+                && (starts("migration:fresh")
+                    || starts("migration:reset")
+                    || starts("db:wipe")
+                    || starts("db:truncate"))
+        }
+        "phinx" => has("rollback") && (has("-t") || starts("--target")) && has("0"),
+        "atlas" => has("schema") && has("clean"),
+        "heroku" => starts("pg:reset"),
+        "pscale" | "neonctl" => has("delete"),
+        "kafka-topics" | "kafka-topics.sh" => has("--delete"),
+        "artisan" | "php" | "symfony" => {
             (name == "artisan" || starts("artisan"))
                 && (has("migrate:fresh")
                     || has("migrate:reset")
                     || has("db:wipe")
                     || has("migrate:refresh"))
+                || starts("d:d:d")
                 || starts("doctrine:database:drop")
                 || starts("doctrine:schema:drop")
                 || starts("doctrine:fixtures:load") && !has("--append")
@@ -625,7 +665,11 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         "knex" => has("migrate:rollback") && has("--all"),
         "hasura" if has("migrate") && has("--down") && has("all") => true,
         _ if name.starts_with("typeorm") => has("schema:drop"),
-        "mix" => starts("ecto.drop") || starts("ecto.reset"),
+        "mix" => {
+            starts("ecto.drop")
+                || starts("ecto.reset")
+                || starts("ecto.rollback") && (has("--all") || has("--to"))
+        }
         "mikro-orm" => starts("schema:drop") || starts("schema:fresh") || starts("migration:fresh"),
         "sea-orm-cli" => has("fresh") || has("reset") || has("refresh"),
         "mvn" | "gradle" | "gradlew" => {
@@ -650,14 +694,17 @@ fn judge_framework(invocation: &Invocation, words: &[String], found: &mut Object
         "alembic" => has("downgrade") && has("base"),
         "flyway" => has("clean"),
         "liquibase" => has("dropall") || has("drop-all"),
-        "supabase" => has("db") && has("reset"),
+        "supabase" => has("db") && has("reset") || has("stop") && has("--no-backup"),
         "dbmate" => has("drop"),
         "goose" => has("reset") || has("down-to"),
         "migrate" => has("drop") || has("down") && (has("-all") || has("--all")),
         "drizzle-kit" => has("drop"),
-        "hasura" => has("reset"),
+        "hasura" => has("reset") || has("metadata") && has("clear"),
         "doctrine" | "console" => {
-            starts("doctrine:database:drop") || starts("doctrine:schema:drop")
+            starts("doctrine:database:drop")
+                || starts("doctrine:schema:drop")
+                || starts("d:d:d")
+                || starts("doctrine:fixtures:load") && !has("--append")
         }
         "wp" => has("db") && (has("reset") || has("drop") || has("clean")),
         _ => false,

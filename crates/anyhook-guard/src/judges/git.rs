@@ -112,6 +112,10 @@ fn is_hook_switch(name: &str) -> bool {
             | "GIT_HOOKS_SKIP"
             | "OVERCOMMIT_DISABLE"
             | "OVERCOMMIT_SKIP"
+            | "SKIP_SIMPLE_GIT_HOOKS"
+            | "SKIP_HOOKS"
+            | "SKIP_GIT_HOOKS"
+            | "NO_VERIFY"
     )
 }
 
@@ -142,6 +146,16 @@ fn judge_invocation(
                             "no-verify",
                             invocation.shown(),
                             "this switches the project's git hooks off; fix what they report",
+                        );
+                    }
+                    let overwrites = key.starts_with("remote.")
+                        && (key.ends_with(".push") && value.starts_with('+')
+                            || key.ends_with(".mirror") && value != "false");
+                    if overwrites && verb.text == "push" {
+                        found.deny(
+                            "force-push",
+                            invocation.shown(),
+                            "this overwrites remote history; use `--force-with-lease`",
                         );
                     }
                     if key == "clean.requireforce" && verb.text == "clean" {
@@ -220,9 +234,13 @@ fn judge_invocation(
 /// `git -c gc.pruneExpire=now gc`.
 fn sets_prune_at_once(invocation: &Invocation) -> bool {
     invocation.texts().any(|text| {
-        text.to_ascii_lowercase()
-            .strip_prefix("gc.pruneexpire=")
-            .is_some_and(|value| matches!(value, "now" | "all" | "0"))
+        let text = text.to_ascii_lowercase();
+        text.split_once('=').is_some_and(|(key, value)| {
+            matches!(
+                key,
+                "gc.pruneexpire" | "gc.reflogexpire" | "gc.reflogexpireunreachable"
+            ) && matches!(value, "now" | "all" | "0")
+        })
     })
 }
 
@@ -406,6 +424,9 @@ impl GitCall<'_> {
             }
             "switch" if self.is_forced(&['c', 'C'], &["--force", "--discard-changes"]) => {
                 found.deny("discard", shown(), "this discards uncommitted work");
+            }
+            "switch" if self.has("C", &["--force-create"]) => {
+                found.ask_user("move-branch", shown(), "this moves an existing branch");
             }
             "restore" => {
                 let worktree = self.has("W", &["--worktree"]);
@@ -596,7 +617,9 @@ impl GitCall<'_> {
                 let target = target
                     .trim_start_matches('+')
                     .trim_start_matches("refs/heads/");
+                // `refs/heads/*:refs/heads/*` pushes every branch.
                 glob_matches(&pattern, target)
+                    || target.contains('*') && glob_matches(target, &pattern)
             });
             let pushes_all = self.has("", &["--all", "--branches"]);
             if hits || pushes_all {
@@ -614,6 +637,15 @@ impl GitCall<'_> {
             .words
             .iter()
             .any(|word| word.is_unknown() && !word.sources.is_empty());
+        let may_be_protected = found.options.has("--protect")
+            && refs.iter().any(|text| text.contains(crate::shell::UNKNOWN));
+        if may_be_protected {
+            found.ask_user(
+                "dynamic",
+                shown(),
+                "which branch this pushes is only known at run time",
+            );
+        }
         if hidden
             && self.has_unknown()
             && operands

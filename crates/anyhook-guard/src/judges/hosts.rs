@@ -91,14 +91,34 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 }
             }
         }
-        "scp" | "rsync" => {
+        "scp" | "rsync" | "sshfs" | "rcp" | "unison" => {
             for operand in invocation.operands() {
                 hosts.extend(remote_path_host(&operand.text));
             }
+            for pair in texts.windows(2) {
+                match pair {
+                    ["-J", value] => hosts.extend(forward_hosts(value)),
+                    ["-o", value] => hosts.extend(proxy_hosts(value)),
+                    _ => {}
+                }
+            }
+        }
+        "resolvectl" | "systemd-resolve" | "getent" => {
+            let asks = name != "getent" || matches!(texts.first(), Some(&"hosts" | &"ahosts"));
+            let names = invocation.operands().map(|word| word.text.as_str());
+            hosts.extend(
+                names
+                    .filter(|text| asks && text.contains(['.', UNKNOWN]))
+                    .map(url_or_host),
+            );
+        }
+        "net" | "pushd" => {
+            hosts.extend(texts.iter().filter_map(|text| share_host(text)));
         }
         "nc" | "ncat" | "netcat" | "nmap" | "ping" | "ping6" | "fping" | "dig" | "nslookup"
         | "host" | "drill" | "traceroute" | "tracepath" | "mtr" | "whois" | "finger" | "nping"
-        | "hping3" | "smbclient" => {
+        | "hping3" | "smbclient" | "arping" | "delv" | "masscan" | "zmap" | "rustscan"
+        | "tcping" | "nbtscan" => {
             if invocation.has_option("l", &["--listen"]) && matches!(name, "nc" | "ncat" | "netcat")
             {
                 return hosts;
@@ -184,6 +204,7 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         "mount" | "umount" | "showmount" => {
             for operand in invocation.operands() {
                 hosts.extend(remote_path_host(&operand.text));
+                hosts.extend(share_host(&operand.text));
             }
         }
         "Test-NetConnection" | "tnc" | "Test-Connection" | "Resolve-DnsName"
@@ -222,7 +243,10 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 hosts.extend(url_host(text));
                 let attached = text.strip_prefix("-h").filter(|value| {
                     value.contains('.')
-                        && (name.starts_with("my") || name.starts_with("maria") || name == "psql")
+                        && (name.starts_with("my")
+                            || name.starts_with("maria")
+                            || name.starts_with("pg_")
+                            || matches!(name, "psql" | "redis-cli" | "createdb" | "dropdb"))
                 });
                 if let Some(value) = text.strip_prefix("--host=").or(attached) {
                     hosts.push(authority_host(value));
@@ -234,6 +258,15 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                         .filter_map(|setting| setting.strip_prefix("host="))
                         .map(authority_host),
                 );
+            }
+            // `cqlsh HOST`.
+            if let Some(first) = texts.first().filter(|first| {
+                name == "cqlsh"
+                    && first.contains('.')
+                    && !first.starts_with('-')
+                    && !first.contains('/')
+            }) {
+                hosts.push(authority_host(first));
             }
         }
         "pip" | "pip3" | "npm" | "pnpm" | "yarn" | "bun" | "cargo" | "go" | "gem" | "uv"
@@ -288,7 +321,8 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
         "wscat" | "websocat" | "mc" | "lighthouse" | "wrk2" | "k6" | "newman" | "artillery"
         | "oha" | "bombardier" | "vegeta" | "nikto" | "sqlmap" | "gobuster" | "ffuf"
         | "httrack" | "wkhtmltopdf" | "pandoc" | "ansible-pull" | "skopeo" | "crane" | "oras"
-        | "hurl" | "rclone-copyurl" => {
+        | "hurl" | "rclone-copyurl" | "ffmpeg" | "ffprobe" | "mpv" | "vlc" | "vim" | "nvim"
+        | "bzr" | "bundle" => {
             hosts.extend(texts.iter().filter_map(|text| {
                 url_host(
                     text.split_once('=')
@@ -296,6 +330,18 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                         .map_or(*text, |(_, value)| value),
                 )
             }));
+        }
+        "gh" | "glab" if texts.contains(&"clone") => {
+            // `gh repo clone HOST/OWNER/REPOSITORY`.
+            for text in &texts {
+                let parts: Vec<&str> = text.split('/').collect();
+                if let [host, _, _] = parts.as_slice()
+                    && host.contains('.')
+                {
+                    hosts.push(authority_host(host));
+                }
+                hosts.extend(url_host(text));
+            }
         }
         "gh" | "glab" | "cloudflared" | "ngrok" | "vault" | "nomad" | "consul" | "argocd"
         | "influx" => {
@@ -398,6 +444,10 @@ fn code_hosts(code: &str) -> Vec<String> {
         "POP3(",
         "Telnet(",
         "INET->new(",
+        "TcpClient(",
+        "UdpClient(",
+        "GetHostAddresses(",
+        "GetHostEntry(",
         "ServerProxy(",
     ];
     let mut found = Vec::new();
@@ -407,6 +457,24 @@ fn code_hosts(code: &str) -> Vec<String> {
             if quoted.contains('.') && !quoted.contains([' ', '/']) {
                 found.push(authority_host(quoted));
             }
+        }
+    }
+    // `http.request({host: 'example.org'})`.
+    for mark in ["host:", "hostname:", "host =>", "host="] {
+        for rest in code.split(mark).skip(1) {
+            let quoted = rest.trim_start().strip_prefix(['\'', '"']);
+            let quoted = quoted.and_then(|rest| rest.split(['\'', '"']).next());
+            if let Some(host) =
+                quoted.filter(|host| host.contains('.') && !host.contains([' ', '/']))
+            {
+                found.push(authority_host(host));
+            }
+        }
+    }
+    // awk's `/inet/tcp/0/host/port`.
+    for mark in ["/inet/tcp/", "/inet/udp/", "/inet4/tcp/", "/inet6/tcp/"] {
+        for rest in code.split(mark).skip(1) {
+            hosts_of_inet(rest, &mut found);
         }
     }
     // URLs in code that fetches.
@@ -431,6 +499,7 @@ fn code_hosts(code: &str) -> Vec<String> {
         "httpx.",
         "XMLHttpRequest",
         "WebSocket",
+        "url-retrieve",
     ];
     if fetches.iter().any(|mark| code.contains(mark)) {
         for (at, _) in code.match_indices("://") {
@@ -445,6 +514,19 @@ fn code_hosts(code: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// What follows `/inet/tcp/`: the local port, the host, its port.
+fn hosts_of_inet(rest: &str, found: &mut Vec<String>) {
+    found.extend(rest.split(['/', '"']).nth(1).map(str::to_ascii_lowercase));
+}
+
+/// `//host/share` and `\\\\host\\share`.
+fn share_host(text: &str) -> Option<String> {
+    let rest = text
+        .strip_prefix("//")
+        .or_else(|| text.strip_prefix(r"\\"))?;
+    Some(authority_host(rest)).filter(|host| !host.is_empty())
 }
 
 fn device_host(text: &str) -> Option<String> {

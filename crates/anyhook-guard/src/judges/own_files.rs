@@ -7,7 +7,7 @@ use super::access::{Access, shell_files};
 use super::path_lists::patched_paths;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, is_within, normalize};
-use crate::shell::{Invocation, UNKNOWN, program_name};
+use crate::shell::{Invocation, RedirectKind, UNKNOWN, program_name};
 
 /// Commands of anyhook that only the user may give.
 const USER_COMMANDS: [&str; 5] = ["uninstall", "trust", "untrust", "allow-once", "approve"];
@@ -42,14 +42,30 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             protected.judge(invocation, found);
             let deletes = invocation.name == "find"
                 && invocation.has_word("-delete")
-                && invocation
-                    .texts()
-                    .any(|text| text.contains("anyhook") || text == "hooks.yaml");
-            if deletes {
+                && names_manifest(invocation);
+            // `find . -name hooks.yaml | xargs sed -i …`.
+            let changes_found = invocation.via.iter().any(|via| via == "xargs")
+                && (matches!(
+                    invocation.name.as_str(),
+                    "rm" | "mv" | "shred" | "truncate" | "tee" | "chmod" | "unlink"
+                ) || matches!(invocation.name.as_str(), "sed" | "perl" | "yq")
+                    && invocation.has_option("i", &["--in-place"]))
+                && analysis
+                    .upstream([index])
+                    .iter()
+                    .any(|source| source.name == "find" && names_manifest(source));
+            // `find . -name hooks.yaml -exec rm {} \;`.
+            let changes_each = invocation.name == "find"
+                && names_manifest(invocation)
+                && invocation.words.windows(2).any(|pair| {
+                    matches!(pair, [option, program] if matches!(option.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir")
+                        && matches!(program_name(&program.text).as_str(), "rm" | "mv" | "shred" | "truncate" | "unlink" | "chmod"))
+                });
+            if deletes || changes_found || changes_each {
                 found.deny(
                     "files",
                     invocation.shown(),
-                    "this deletes anyhook's manifests; only the user may do that",
+                    "this changes anyhook's manifests; only the user may do that",
                 );
             }
             // Programs that find a process or a program by its name.
@@ -83,6 +99,12 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
         }
     }
     found.ask_if_incomplete(input);
+}
+
+/// Whether `find` looks for manifests.
+fn names_manifest(find: &Invocation) -> bool {
+    find.texts()
+        .any(|text| text.contains("anyhook") || text == "hooks.yaml")
 }
 
 const ANSWERS_FOR_USER: &str =
@@ -356,7 +378,9 @@ impl<'i> ProtectedFiles<'i> {
                 }
             }
             "cargo" | "npm" | "brew" | "pip" | "pip3" | "apt" | "apt-get" | "pipx" | "dnf"
-            | "pacman" | "scoop" | "winget" | "yarn" | "pnpm" | "dpkg" | "rpm" => {
+            | "pacman" | "scoop" | "winget" | "yarn" | "pnpm" | "dpkg" | "rpm" | "yum" | "apk"
+            | "snap" | "flatpak" | "zypper" | "emerge" | "port" | "uv" | "nix" | "nix-env"
+            | "choco" | "bun" | "mise" | "asdf" | "paru" | "yay" => {
                 let removes = lower().any(|text| {
                     matches!(
                         text.as_str(),
@@ -364,6 +388,12 @@ impl<'i> ProtectedFiles<'i> {
                             | "remove"
                             | "purge"
                             | "rm"
+                            | "un"
+                            | "unlink"
+                            | "del"
+                            | "zap"
+                            | "-c"
+                            | "--unmerge"
                             | "-r"
                             | "-rs"
                             | "autoremove"
@@ -386,7 +416,7 @@ impl<'i> ProtectedFiles<'i> {
             {
                 deny(found);
             }
-            "pkill" | "killall" | "taskkill" | "Stop-Process"
+            "pkill" | "killall" | "taskkill" | "Stop-Process" | "skill" | "killall5"
                 if texts.iter().any(|text| text.contains("anyhook")) =>
             {
                 deny(found);
@@ -399,6 +429,23 @@ impl<'i> ProtectedFiles<'i> {
                             "stop" | "disable" | "mask" | "kill" | "unload" | "bootout" | "remove"
                         )
                     }) =>
+            {
+                deny(found);
+            }
+            _ if invocation.redirects.iter().any(|redirect| {
+                redirect.target.text.ends_with("/bin/anyhook")
+                    && !matches!(
+                        redirect.kind,
+                        RedirectKind::Input | RedirectKind::Text | RedirectKind::Duplicate
+                    )
+            }) =>
+            {
+                deny(found);
+            }
+            "Remove-Item" | "ri" | "del"
+                if invocation.words.iter().any(|word| {
+                    word.text.contains("Get-Command anyhook") || word.text.contains("gcm anyhook")
+                }) =>
             {
                 deny(found);
             }

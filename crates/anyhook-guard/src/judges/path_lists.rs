@@ -4,7 +4,7 @@ use super::Objections;
 use super::access::{Access, shell_files};
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, is_within, normalize, path_matches};
-use crate::shell::{Invocation, UNKNOWN};
+use crate::shell::{Invocation, ResolvedWord, UNKNOWN};
 
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     if !found.options.has("--read-only") && !found.options.has("--forbid") {
@@ -169,7 +169,10 @@ impl PathLists<'_> {
                 "echo" | "printf" | "git" | "sed" | "grep" | "rg" | "awk" | ""
             )
         {
-            for word in invocation.arguments() {
+            // A script of the folder as well, which is read to run it.
+            let is_script = |word: &&ResolvedWord| word.text.contains('/');
+            let program = invocation.words.first().filter(is_script);
+            for word in program.into_iter().chain(invocation.arguments()) {
                 for text in [
                     word.text.as_str(),
                     word.text.rsplit(['=', '@', ':']).next().unwrap_or_default(),

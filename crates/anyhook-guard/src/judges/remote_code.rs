@@ -77,6 +77,8 @@ const INTERPRETERS: &[&str] = &[
     "powershell",
     "pwsh",
     "cmd",
+    "cscript",
+    "wscript",
     "make",
     "gdb",
     "irb",
@@ -160,6 +162,12 @@ fn is_decoder(invocation: &Invocation) -> bool {
                 && invocation.has_word("-d")
         }
         "xxd" => invocation.has_option("r", &[]),
+        "certutil" => invocation
+            .texts()
+            .any(|text| matches!(text.get(1..), Some("decode" | "decodehex"))),
+        _ if invocation.name.starts_with("python") && runs_module(invocation, "base64") => {
+            invocation.has_word("-d")
+        }
         "uudecode" | "gunzip" | "zcat" | "bunzip2" | "xzcat" | "bzcat" | "unxz" | "uncompress"
         | "zstdcat" => true,
         "gzip" | "bzip2" | "xz" | "zstd" => decodes(),
@@ -284,6 +292,15 @@ fn judge_invocation(
     judge_windows(invocation, found);
 }
 
+/// Whether a Python runs this module: `-m base64`, `-mbase64`.
+fn runs_module(invocation: &Invocation, module: &str) -> bool {
+    let texts: Vec<&str> = invocation.texts().collect();
+    texts.windows(2).any(|pair| pair == ["-m", module])
+        || texts
+            .iter()
+            .any(|text| text.strip_prefix("-m") == Some(module))
+}
+
 /// Whether a program prints a file that the command has downloaded.
 fn reads_download(source: &Invocation, downloaded: &[String]) -> bool {
     !downloaded.is_empty()
@@ -365,7 +382,9 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
     match name {
         // PowerShell's takes its text from the pipe; a shell's only from its words.
         "eval" => invocation.arguments().is_empty(),
-        "source" | "." => first == Some("/dev/stdin"),
+        "source" | "." => {
+            matches!(first, Some("/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0"))
+        }
         "xargs" => false,
         "parallel" => invocation.operands().next().is_none(),
         "deno" | "bun" => invocation.has_word("-"),
@@ -382,7 +401,8 @@ fn runs_standard_input(invocation: &Invocation) -> bool {
             let runs_lines = invocation.code.as_deref().is_some_and(|code| {
                 code.contains("system($") || code.contains("| \"sh\"") || code.contains("|\"sh\"")
             });
-            runs_lines || invocation.has_word("/dev/stdin") && invocation.has_option("f", &[])
+            let reads_program = invocation.has_word("/dev/stdin") || invocation.has_word("-");
+            runs_lines || reads_program && invocation.has_option("f", &[])
         }
         _ if runs_what_it_reads(invocation) => true,
         _ if is_interpreter(name) => {
@@ -497,7 +517,7 @@ fn judge_saved(
     let mut run: Vec<String> = Vec::new();
     if let Some(program) = invocation.words.first()
         && (program.text.contains(['/', '\\'])
-            || [".exe", ".bat", ".cmd", ".ps1"]
+            || [".exe", ".bat", ".cmd", ".ps1", ".py"]
                 .iter()
                 .any(|extension| program.text.ends_with(extension)))
     {
@@ -529,6 +549,7 @@ fn judge_saved(
                 | "zypper"
                 | "java"
                 | "installer"
+                | "call"
                 | "start"
                 | "open"
         )
@@ -548,6 +569,40 @@ fn judge_saved(
             .filter(|redirect| redirect.kind == RedirectKind::Input)
         {
             run.extend(absolute(&redirect.target.text));
+        }
+    }
+    // A package that is a file.
+    if matches!(
+        name,
+        "pip" | "pip3" | "pipx" | "uv" | "npm" | "pnpm" | "yarn" | "gem" | "snap" | "flatpak"
+    ) {
+        let packages = invocation.operands().filter(|word| {
+            [
+                ".whl", ".tgz", ".tar.gz", ".zip", ".gem", ".snap", ".flatpak",
+            ]
+            .iter()
+            .any(|end| word.text.ends_with(end))
+        });
+        run.extend(packages.filter_map(|word| absolute(&word.text)));
+    }
+    // `python3 -m x` runs `x.py`, `make` the file that it finds.
+    if name.starts_with("python") {
+        let texts: Vec<&str> = invocation.texts().collect();
+        let module = texts.windows(2).find_map(|pair| match pair {
+            ["-m", module] => Some(*module),
+            _ => None,
+        });
+        run.extend(module.and_then(|module| absolute(&format!("{}.py", module.replace('.', "/")))));
+    }
+    if matches!(name, "make" | "gmake") && !invocation.has_option("f", &["--file", "--makefile"]) {
+        let folder = invocation.words.windows(2).find_map(|pair| match pair {
+            [option, folder] if matches!(option.text.as_str(), "-C" | "--directory") => {
+                Some(folder.text.as_str())
+            }
+            _ => None,
+        });
+        for file in ["Makefile", "makefile", "GNUmakefile"] {
+            run.extend(absolute(&format!("{}/{file}", folder.unwrap_or("."))));
         }
     }
     if name == "java" || invocation.has_word("-jar") {
@@ -583,6 +638,22 @@ fn judge_saved(
             .iter()
             .skip(1)
             .any(|source| is_download(source) || is_decoder(source));
+    if matches!(name, "xxd" | "certutil") && is_decoder(invocation) {
+        let target = invocation.operands().last();
+        downloaded.extend(target.and_then(|word| absolute(&word.text)));
+    }
+    if name == "axel" || name == "tftp" {
+        let target = invocation.words.windows(2).find_map(|pair| match pair {
+            [option, file] if matches!(option.text.as_str(), "-o" | "get" | "-l") => {
+                absolute(&file.text)
+            }
+            _ => None,
+        });
+        downloaded.extend(target);
+    }
+    if let Some(code) = &invocation.code {
+        downloaded.extend(saved_by_code(code).filter_map(absolute));
+    }
     if is_source || from_download || is_decoder(invocation) {
         for file in shell_files(invocation) {
             if file.access == Access::Write {
@@ -750,8 +821,58 @@ fn judge_saved(
     }
 }
 
+/// The files that a one-liner saves a download to: every text in quotes that follows an
+/// address.
+fn saved_by_code(code: &str) -> impl Iterator<Item = &str> {
+    let saves = [
+        "urlretrieve",
+        "copyfileobj",
+        "IO.copy_stream",
+        "getstore",
+        "download",
+    ]
+    .iter()
+    .any(|mark| code.contains(mark));
+    code.split(['\'', '"'])
+        .filter(move |_| saves)
+        .skip_while(|text| !text.contains("://"))
+        .skip(1)
+        .filter(|text| !text.is_empty() && !text.contains([' ', '(', ',']))
+}
+
 fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
     let has = |marks: &[&str]| marks.iter().any(|mark| code.contains(mark));
+    // Languages that load a module from an address.
+    let loads = [
+        "include 'http",
+        "include \"http",
+        "include('http",
+        "include(\"http",
+        "require 'http",
+        "require \"http",
+        "require('http",
+        "require(\"http",
+        "import 'http",
+        "import \"http",
+        "import('http",
+        "import(\"http",
+        "from 'http",
+        "from \"http",
+        "source('http",
+        "source(\"http",
+        "source http",
+        "source_url(",
+    ];
+    // Node's own modules `http` and `https`.
+    let is_module = ["'http'", "\"http\"", "'https'", "\"https\""]
+        .iter()
+        .any(|module| code.contains(module));
+    if has(&loads)
+        && code.contains("://")
+        && !(is_module && !has(&["import 'http", "import \"http"]))
+    {
+        found.deny("download", invocation.shown(), "this code runs a download");
+    }
     let runs = has(&[
         "exec(",
         "(eval)",
@@ -887,6 +1008,17 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
         .copied()
         .unwrap_or_default();
     let name = invocation.name.as_str();
+    // `--package=…`, `--editable=…`: the value is the package.
+    let attached = || {
+        texts.iter().any(|text| {
+            text.split_once('=').is_some_and(|(option, value)| {
+                matches!(
+                    option,
+                    "--package" | "-p" | "--editable" | "--from" | "--with" | "--spec"
+                ) && is_address(value)
+            })
+        })
+    };
     let names_address = || {
         let mut is_value = false;
         texts.iter().any(|text| {
@@ -903,7 +1035,7 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                     | "--source"
             );
             !skip && is_address(text) && !text.starts_with("--")
-        })
+        }) || attached()
     };
     let is_shorthand = || {
         texts.iter().skip(1).any(|text| {
@@ -929,7 +1061,7 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
                 && (names_address() || foreign_index())
         }
         _ if name.starts_with("python") => {
-            has("pip") && has("install") && (names_address() || foreign_index())
+            runs_module(invocation, "pip") && has("install") && (names_address() || foreign_index())
                 || texts
                     .iter()
                     .any(|text| text.starts_with("http") && name == "python")
@@ -1007,7 +1139,10 @@ fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>) {
         "luarocks" => first == "install" && names_address(),
         "terraform" => first == "init" && texts.iter().any(|text| text.starts_with("-from-module")),
         "add-apt-repository" | "apt-add-repository" => true,
-        "krew" | "asdf" => first == "plugin" && names_address(),
+        "asdf" => first == "plugin" && names_address(),
+        "krew" => texts.iter().any(|text| text.contains("=http")),
+        "cpanm" | "cpan" | "cpm" => names_address(),
+        "ansible-pull" => true,
         "ansible-galaxy" => names_address(),
         "gh" => first == "extension" && (has("install") || has("upgrade")),
         "julia" => invocation.code.as_deref().is_some_and(|code| {
@@ -1072,14 +1207,17 @@ fn judge_shells(invocation: &Invocation, found: &mut Objections<'_>) {
 fn judge_windows(invocation: &Invocation, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let has_url = || {
-        invocation
-            .texts()
-            .any(|text| text.contains("://") || text.to_ascii_lowercase().contains("http"))
+        invocation.texts().any(|text| {
+            text.contains("://")
+                || text.to_ascii_lowercase().contains("http")
+                || text.starts_with("\\\\")
+        })
     };
     match invocation.name.to_ascii_lowercase().as_str() {
         "powershell" | "pwsh" => {
             let is_encoded = invocation.texts().any(|text| {
                 let lower = text.to_ascii_lowercase();
+                let lower = lower.replacen('/', "-", 1);
                 lower.len() >= 2
                     && lower.starts_with("-e")
                     && ("-encodedcommand".starts_with(&lower) || lower == "-ec" || lower == "-enc")

@@ -7,7 +7,7 @@ use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, normalize, path_matches};
 use crate::shell::{
     Invocation, InvocationPlace, MAX_COMMAND_BYTES, RedirectKind, ResolvedWord, ShellAnalysis,
-    UNKNOWN,
+    UNKNOWN, first_operand,
 };
 
 /// Names of files that hold secrets.
@@ -143,6 +143,7 @@ const SECRET_PATHS: &[&str] = &[
     ".config/google-chrome",
     ".config/chromium",
     "etc/shadow",
+    "etc/shadow-",
     "etc/gshadow",
     "etc/ssl/private",
     "etc/sudoers",
@@ -908,13 +909,21 @@ fn is_filtered_dump(analysis: &ShellAnalysis, index: usize) -> bool {
     is_harmless && !reader.has_option("viefPE", &["--invert-match", "--regexp", "--file"])
 }
 
+/// `env` without a program: everything that is no option is an assignment.
+fn is_env_dump(invocation: &Invocation) -> bool {
+    let values = ["-u", "--unset", "-C", "--chdir"];
+    let start = first_operand(&invocation.words, 1, &values);
+    let mut rest = invocation.words.iter().skip(start);
+    rest.all(|word| word.text.contains('='))
+}
+
 fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mut Objections<'_>) {
     let shown = || invocation.shown();
     let reason = "this prints the whole environment, with the secrets in it; print the variable that you need";
     let mut operands = invocation.operands().filter(|word| word.text != "--");
     let _ = sourced;
     match invocation.name.as_str() {
-        "env" if operands.all(|word| word.text.contains('=')) => {
+        "env" if is_env_dump(invocation) => {
             found.deny("environment", shown(), reason);
         }
         "printenv" => match operands.next() {
@@ -1031,6 +1040,14 @@ fn judge_dump(invocation: &Invocation, texts: &[&str], sourced: bool, found: &mu
         }
         "awk" | "gawk" | "mawk" if texts.iter().any(|text| text.contains("in ENVIRON")) => {
             found.deny("environment", shown(), reason);
+        }
+        "awk" | "gawk" | "mawk" => {
+            let names = texts
+                .iter()
+                .flat_map(|text| text.split("ENVIRON[\"").skip(1));
+            if names.map(leading_name).any(is_secret_variable) {
+                found.deny("environment", shown(), reason);
+            }
         }
         _ => {}
     }

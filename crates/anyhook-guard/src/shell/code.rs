@@ -1,6 +1,8 @@
 //! One-liners of interpreters: the shell calls and the plain file operations in
 //! them. Not a parser of those languages: calls by name with literal arguments.
 
+use std::borrow::Cow;
+
 use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, ResolvedWord, UNKNOWN};
 use super::wrappers::first_operand;
@@ -198,12 +200,25 @@ pub(super) fn start_interpreter(
 
 /// `python -m alembic …` starts what `alembic …` starts.
 fn python_module(started: &Invocation) -> Option<Vec<ResolvedWord>> {
-    let at = started.words.iter().position(|word| word.text == "-m")?;
-    let words = started
+    let at = started
         .words
-        .get(at + 1..)
-        .filter(|words| !words.is_empty())?;
-    (started.name.starts_with("python") && at < 4).then(|| words.to_vec())
+        .iter()
+        .position(|word| word.text.starts_with("-m"))?;
+    let mut words = started.words.get(at + 1..)?.to_vec();
+    let attached = started.words.get(at)?.text.get(2..).unwrap_or_default();
+    if !attached.is_empty() {
+        words.insert(0, ResolvedWord::new(attached));
+    }
+    // A tool of the library that prints its file.
+    if let Some(module) = words.first_mut()
+        && matches!(
+            module.text.as_str(),
+            "json.tool" | "base64" | "zipfile" | "tarfile" | "tokenize"
+        )
+    {
+        *module = ResolvedWord::new("cat");
+    }
+    (started.name.starts_with("python") && at < 4 && !words.is_empty()).then_some(words)
 }
 
 fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> {
@@ -339,9 +354,11 @@ fn interpreter_code(started: &Invocation, input: &StageInput) -> Option<String> 
 /// A command of vim that runs a program: `!cmd`, `silent !cmd`, `call system('cmd')`.
 fn editor_command(text: &str) -> Option<String> {
     let text = text.trim_start_matches(['+', ':', ' ']);
-    let text = text
-        .strip_prefix("silent")
-        .map_or(text, |rest| rest.trim_start_matches(['!', ' ']));
+    let text = text.strip_prefix("silent").map_or(text, |rest| {
+        // `silent!` also hides errors; the `!` of the command follows a space.
+        let rest = rest.strip_prefix("! ").unwrap_or(rest);
+        rest.trim_start_matches(' ')
+    });
     if ["system(", "execute(", "termopen("]
         .iter()
         .any(|call| text.contains(call))
@@ -364,8 +381,9 @@ fn sed_command(text: &str) -> Option<String> {
         return None;
     }
     let rest = text.trim_start_matches(|letter: char| {
-        letter.is_ascii_digit() || matches!(letter, '$' | ',' | ' ')
+        letter.is_ascii_digit() || matches!(letter, '$' | ',' | ' ' | '{')
     });
+    let rest = rest.trim_end_matches([' ', '}']);
     if let Some(command) = rest.strip_prefix("e ") {
         return Some(command.to_owned());
     }
@@ -384,12 +402,69 @@ fn sed_command(text: &str) -> Option<String> {
     flags.contains('e').then(|| replacement.clone())
 }
 
+/// PHP's `getenv("HOME")."/x"` is `"/home/…/x"`.
+fn name_home_folder(code: &str, home: &str) -> String {
+    let mut plain = code.to_owned();
+    for quote in ['"', '\''] {
+        for call in [
+            format!("getenv({quote}HOME{quote})"),
+            format!("$_SERVER[{quote}HOME{quote}]"),
+            format!("$_ENV[{quote}HOME{quote}]"),
+        ] {
+            for dot in [".", " . "] {
+                for next in ['"', '\''] {
+                    let joined = format!("{call}{dot}{next}");
+                    plain = plain.replace(&joined, &format!("{next}{home}"));
+                }
+            }
+        }
+    }
+    plain
+}
+
+/// Perl's `qw(a b)` is `("a", "b")`.
+fn expand_word_lists(code: &str) -> Cow<'_, str> {
+    if !code.contains("qw") {
+        return Cow::Borrowed(code);
+    }
+    let mut expanded = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some((before, after)) = rest.split_once("qw") {
+        let inner = after.trim_start();
+        let close = match inner.chars().next() {
+            Some('(') => ')',
+            Some('[') => ']',
+            Some('{') => '}',
+            Some('<') => '>',
+            Some(other) if !other.is_alphanumeric() => other,
+            _ => '\0',
+        };
+        let words = inner.get(1..).and_then(|inner| inner.split_once(close));
+        expanded.push_str(before);
+        if let Some((words, after)) = words.filter(|_| close != '\0') {
+            let words: Vec<String> = words.split_whitespace().map(quoted).collect();
+            expanded.push_str(&format!("({})", words.join(",")));
+            rest = after;
+        } else {
+            expanded.push_str("qw");
+            rest = after;
+        }
+    }
+    expanded.push_str(rest);
+    Cow::Owned(expanded)
+}
+
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope: &Scope) {
-    let plain = name_required_modules(code);
+    let listed = match interpreter {
+        "perl" => expand_word_lists(code),
+        "php" => Cow::Owned(name_home_folder(code, &evaluator.home(scope))),
+        _ => Cow::Borrowed(code),
+    };
+    let plain = name_required_modules(&listed);
     let plain = join_paths(&plain, &evaluator.home(scope));
     let code = plain.as_str();
     let constants = literal_constants(code, &evaluator.home(scope));
@@ -421,6 +496,11 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                     [] => {}
                     [first, ..] if !is_list || first.contains(' ') => scripts.push(first.clone()),
                     // `sh -c script` in a list, or a program with its arguments.
+                    // The second one is the name that the program sees: `execlp('git', 'git', …)`.
+                    [program, name, rest @ ..] if program == name => {
+                        let words = std::iter::once(program).chain(rest);
+                        commands.push(words.map(ResolvedWord::new).collect());
+                    }
                     words => commands.push(words.iter().map(ResolvedWord::new).collect()),
                 }
             }

@@ -495,7 +495,7 @@ impl Reader<'_, '_> {
             return self.evaluator.emit(started);
         }
         let input = super::evaluate::StageInput {
-            text: None,
+            text: self.piped_text(&started.input_from).map(Into::into),
             from: started.input_from.clone(),
         };
         let mut scope = self.scope.clone();
@@ -548,6 +548,22 @@ impl Reader<'_, '_> {
         if !name.is_empty() {
             self.scope.set(&name, vec![value]);
         }
+    }
+
+    /// A text that is piped into a program, if it is known.
+    fn piped_text(&self, from: &std::ops::Range<usize>) -> Option<String> {
+        let known = super::output::known_output(&self.evaluator.invocations, from.clone());
+        let known = known.filter(|text| !text.is_empty());
+        known.or_else(|| {
+            // `'a text' | program`: the text is read like the name of a program.
+            let [only] = self.evaluator.invocations.get(from.clone())? else {
+                return None;
+            };
+            let [text] = only.words.as_slice() else {
+                return None;
+            };
+            (text.text.contains(' ') && !text.has_unknown()).then(|| text.text.clone())
+        })
     }
 
     /// What a listing feeds into a command: a word, and whether whole trees.

@@ -238,7 +238,11 @@ fn start_command(
             scope.cwd = crate::paths::normalize(scope.cwd.as_deref(), &target);
         }
         _ => {
-            let input = StageInput { text: None, from };
+            let text = super::output::known_output(&evaluator.invocations, from.clone());
+            let input = StageInput {
+                text: text.map(Into::into),
+                from,
+            };
             let started = Invocation {
                 name: String::new(),
                 words: Vec::new(),

@@ -171,6 +171,7 @@ static PREFIXES: &[Prefix] = &[
     prefix("bunx", "", &[], 0),
     prefix("pnpx", "", &[], 0),
     prefix("uvx", "", &["--from", "--with", "-p", "--python"], 0),
+    prefix("npm", "explore", &[], 1),
     prefix("npm", "exec", &["-p", "--package", "-w", "--workspace"], 0),
     prefix("pnpm", "exec", &[], 0),
     prefix("pnpm", "dlx", &["--package"], 0),
@@ -399,7 +400,12 @@ impl Evaluator<'_> {
                 });
                 let text = text.or_else(|| {
                     let file = started.operands().next()?.text.clone();
-                    self.written_text(scope, &file)
+                    match file.as_str() {
+                        "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => {
+                            input.text.as_deref().map(str::to_owned)
+                        }
+                        _ => self.written_text(scope, &file),
+                    }
                 });
                 self.emit(started);
                 if let Some(text) = text {
@@ -685,6 +691,11 @@ impl Evaluator<'_> {
                         .map(|word| word.text.as_str());
                     let script = texts.collect::<Vec<_>>().join(" ");
                     return self.run_child_text(&script, &child, input);
+                }
+                _ if text.starts_with("--chdir=") => {
+                    let folder = text.trim_start_matches("--chdir=");
+                    child.cwd = normalize(scope.cwd.as_deref(), folder);
+                    index += 1;
                 }
                 _ if text.starts_with("-S") || text.starts_with("-vS") => {
                     let attached = text.split_once('S').map_or("", |(_, rest)| rest);
@@ -1574,7 +1585,7 @@ impl Evaluator<'_> {
                     let rest: Vec<&str> = words
                         .iter()
                         .skip(index + 1)
-                        .filter(|word| *word != "--recursive")
+                        .skip_while(|word| word.starts_with('-'))
                         .map(String::as_str)
                         .collect();
                     scripts.push(rest.join(" "));
