@@ -867,10 +867,9 @@ fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
     let is_module = ["'http'", "\"http\"", "'https'", "\"https\""]
         .iter()
         .any(|module| code.contains(module));
-    if has(&loads)
-        && code.contains("://")
-        && !(is_module && !has(&["import 'http", "import \"http"]))
-    {
+    let imports_address = has(&["import 'http", "import \"http"]);
+    let loads_address = has(&loads) && code.contains("://");
+    if loads_address && (imports_address || !is_module) {
         found.deny("download", invocation.shown(), "this code runs a download");
     }
     let runs = has(&[

@@ -443,7 +443,9 @@ fn expand_word_lists(code: &str) -> Cow<'_, str> {
         expanded.push_str(before);
         if let Some((words, after)) = words.filter(|_| close != '\0') {
             let words: Vec<String> = words.split_whitespace().map(quoted).collect();
-            expanded.push_str(&format!("({})", words.join(",")));
+            expanded.push('(');
+            expanded.push_str(&words.join(","));
+            expanded.push(')');
             rest = after;
         } else {
             expanded.push_str("qw");
