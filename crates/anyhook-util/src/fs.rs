@@ -121,17 +121,6 @@ fn write_and_rename(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
     result
 }
 
-/// Creates an empty marker file. True if it did not exist, or if it could not
-/// be created: without a place to write it, every time is the first.
-pub fn create_marker(marker: &Path) -> bool {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    match open_in_private_dir(&options, marker) {
-        Ok(_) => true,
-        Err(error) => error.kind() != io::ErrorKind::AlreadyExists,
-    }
-}
-
 /// Opens what a user has named on a command line: a file, or a pipe
 /// (`<(command)`) that something writes to.
 pub fn open_named(path: &Path) -> io::Result<File> {
@@ -285,18 +274,6 @@ mod tests {
         std::fs::create_dir_all(target.join("full")).unwrap();
         assert!(replace(&target, b"x").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_marker_is_new_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let marker = dir.path().join("seen/x");
-        assert!(create_marker(&marker));
-        assert!(!create_marker(&marker));
-        let file = dir.path().join("file");
-        std::fs::write(&file, "").unwrap();
-        let nowhere = file.join("x");
-        assert!(create_marker(&nowhere) && create_marker(&nowhere));
     }
 
     #[test]
