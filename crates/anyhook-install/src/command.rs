@@ -145,6 +145,12 @@ fn quoted(word: &str, quoting: Quoting) -> String {
     // A backslash is a plain character on Windows.
     let is_plain = shell::is_plain(&word.replace('\\', "/"));
     match quoting {
+        // Git Bash takes these quotes too, and `cmd` does where Git Bash is missing.
+        Quoting::Posix
+            if cfg!(windows) && !is_plain && !word.contains(['"', '$', '`', '\\', '%', '!']) =>
+        {
+            format!("\"{word}\"")
+        }
         Quoting::Posix => shell::quote_if_needed(word),
         Quoting::Cmd | Quoting::PowerShell if is_plain => word.to_owned(),
         Quoting::Cmd => format!("\"{word}\""),

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhook_model::{Hook, Scope};
-use anyhook_util::shell::{self, Syntax, Word};
+use anyhook_util::shell::{self, Word};
 
 use super::manifest::{self, working_dir};
 use super::trust;
-use crate::run::exec::command::normalize_path;
+use crate::run::exec::command::{line_syntax, normalize_path, with_slashes};
 use crate::run::exec::words::{WordRole, WordRoles};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub fn started_programs(
     let mut programs = Vec::new();
     let mut roles = WordRoles::default();
     let mut previous = String::new();
-    for word in shell::split(&line, Syntax::SCRIPT).words {
+    for word in shell::split(&line, line_syntax(&line)).words {
         let role = roles.next_role(&word);
         if role == WordRole::Folder {
             break;
@@ -113,7 +113,8 @@ struct FilePlaces<'a> {
 
 impl FilePlaces<'_> {
     fn candidates(&self, name: &str, is_script: bool) -> Vec<PathBuf> {
-        let is_path = name.contains('/') || (cfg!(windows) && name.contains('\\'));
+        let name = &*with_slashes(name);
+        let is_path = name.contains('/');
         if !is_path && !is_script {
             return Vec::new();
         }

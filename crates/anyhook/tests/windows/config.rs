@@ -106,3 +106,15 @@ fn a_manifest_with_windows_line_endings_is_read() {
     assert_eq!(trusted.exit, Some(0), "{trusted:?}");
     assert_eq!(call(&scratch), Some(Decision::Deny));
 }
+
+#[test]
+fn a_file_behind_a_backslash_is_found() {
+    let scratch = trusted_project(MANIFEST);
+    let validated = run(&scratch, &["validate"], "");
+    assert!(!validated.stdout.contains("PATH"), "{validated:?}");
+    assert_eq!(validated.exit, Some(0), "{validated:?}");
+    std::fs::remove_file(scratch.project().join(".anyhook/guard.cmd")).unwrap();
+    let validated = run(&scratch, &["validate"], "");
+    let shown = format!("{}{}", validated.stdout, validated.stderr);
+    assert!(shown.contains("does not exist"), "{shown}");
+}

@@ -5,8 +5,9 @@ use std::path::Path;
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
 use anyhook_testkit::Scratch;
+use serde_json::Value;
 
-use crate::support::{MANIFEST, run, text, trusted_project};
+use crate::support::{GUARD, MANIFEST, run, text, trusted_project};
 
 /// Every file below a folder, with its content.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -61,6 +62,54 @@ fn comments_and_line_endings_survive() {
     assert_eq!(before, after);
 }
 
+/// A user, a project and a program whose folders have blanks and letters that no
+/// code page has together.
+#[test]
+fn folders_of_all_languages_get_entries_that_deny() {
+    let scratch = Scratch::new().unwrap();
+    let user = scratch.root().join("Zo\u{eb} \u{4f60}\u{597d}");
+    let project = user.join("my \u{e4}\u{43f} & project");
+    let program = scratch.root().join("a pr\u{f6}gram \u{4f60}/anyhook.exe");
+    scratch.file(project.join(".git/HEAD"), "").unwrap();
+    let guard = project.join(".anyhook/guard.cmd");
+    scratch.file(guard, GUARD).unwrap();
+    let manifest = project.join(".anyhook/hooks.json");
+    scratch.file(manifest, MANIFEST).unwrap();
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_anyhook"), &program).unwrap();
+    let run = |arguments: &[&str], stdin: &str| {
+        let root = std::env::var("SystemRoot").unwrap();
+        let command = scratch.command(&program).dir(&project);
+        let command = command
+            .env("PATH", format!("{root}\\system32;{root}"))
+            .env("USERPROFILE", &user)
+            .env("HOME", &user)
+            .env("ANYHOOK_CONFIG_DIR", user.join("config"))
+            .env("ANYHOOK_STATE_DIR", user.join("state"));
+        command.run(arguments, stdin).unwrap()
+    };
+    let trusted = run(&["trust", "--yes"], "");
+    assert_eq!(trusted.exit, Some(0), "{trusted:?}");
+    for slug in ["claude-code", "codex"] {
+        for scope in ["user", "project"] {
+            let config = || {
+                let mut found = files(&user);
+                found.retain(|(path, _)| !path.starts_with(&text(&user.join("state"))));
+                found
+            };
+            let before = config();
+            let options = ["--yes", "--agent", slug, "--scope", scope];
+            let installed = run(&[&["install"], &options[..]].concat(), "");
+            assert_eq!(installed.exit, Some(0), "{slug}, {scope}: {installed:?}");
+            let diagnosed = run(&["doctor", "--json", "--agent", slug], "");
+            assert_all_deny(&diagnosed.json().unwrap(), slug, scope);
+            let removed = run(&[&["uninstall"], &options[..]].concat(), "");
+            assert_eq!(removed.exit, Some(0), "{slug}, {scope}: {removed:?}");
+            assert_eq!(before, config(), "{slug}, {scope}");
+        }
+    }
+}
+
 /// An agent whose entries are scripts for PowerShell, which Wine does not have.
 const STARTED_BY_POWERSHELL: &str = "cline";
 
@@ -104,7 +153,10 @@ fn every_agent_gets_entries_that_deny_and_loses_them_without_a_trace() {
 /// `doctor` starts each entry as the agent does; its hook denies.
 fn assert_entries_deny(scratch: &Scratch, slug: &str, scope: &str) {
     let diagnosed = run(scratch, &["doctor", "--json", "--agent", slug], "");
-    let report = diagnosed.json().unwrap();
+    assert_all_deny(&diagnosed.json().unwrap(), slug, scope);
+}
+
+fn assert_all_deny(report: &Value, slug: &str, scope: &str) {
     let count = |name: &str| report[name].as_u64().unwrap();
     assert!(count("fired") > 0, "{slug}, {scope}: {report:#}");
     assert_eq!(

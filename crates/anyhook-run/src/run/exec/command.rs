@@ -107,7 +107,7 @@ impl CommandLine {
 }
 
 /// A path with `/` between its parts, also where the system has `\`.
-pub(super) fn with_slashes(text: &str) -> Cow<'_, str> {
+pub(crate) fn with_slashes(text: &str) -> Cow<'_, str> {
     if cfg!(windows) && text.contains('\\') {
         Cow::Owned(text.replace('\\', "/"))
     } else {
@@ -118,6 +118,11 @@ pub(super) fn with_slashes(text: &str) -> Cow<'_, str> {
 /// Whether a path is divided at this character.
 fn is_separator(c: char) -> bool {
     c == '/' || (cfg!(windows) && c == '\\')
+}
+
+/// How the shell that runs a line on this platform divides it.
+pub(crate) fn line_syntax(line: &str) -> Syntax {
+    ShellKind::of_line(line).syntax()
 }
 
 /// The shell that a line is written for.
@@ -140,6 +145,15 @@ impl ShellKind {
         Syntax {
             escapes: self == Self::Posix,
             ..Syntax::SCRIPT
+        }
+    }
+
+    /// The shell that runs a line on this platform.
+    fn of_line(line: &str) -> Self {
+        if cfg!(windows) && needs_posix_shell(line) {
+            Self::Posix
+        } else {
+            Self::of_platform()
         }
     }
 
