@@ -24,6 +24,8 @@ __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count) {
 
 /// No test program may run longer: what hangs under Wine must not hang the caller.
 const PROGRAM_SECONDS: u32 = 1800;
+/// The same for a quick run.
+const QUICK_PROGRAM_SECONDS: u32 = 900;
 
 /// How many tests passed, failed, and were not run.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
         }
         prepared => prepared?,
     };
-    let wine = match Wine::prepare() {
+    let wine = match Wine::prepare(is_quick) {
         Err(why) if if_possible => {
             println!("cross: the tests for Windows are skipped: {why}");
             return build.program(false).map(|_| ());
@@ -107,6 +109,14 @@ pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
     println!(
         "cross: tests for Windows under Wine: {passed} passed, {failed} failed, {skipped} skipped"
     );
+    if !filters.is_empty() {
+        let is_asked = |name: &&String| filters.contains(&name.as_str());
+        let asked = tests.programs.iter().filter(is_asked).count();
+        let all = tests.programs.len();
+        println!(
+            "cross: asked for {asked} of {all} names of test programs, and for no tests beside the code"
+        );
+    }
     match failed {
         0 if !is_broken => Ok(()),
         0 => Err("a test program did not build or ended early".to_owned()),
@@ -121,7 +131,12 @@ struct Wine {
 }
 
 impl Wine {
-    fn prepare() -> Result<Self, String> {
+    fn prepare(is_quick: bool) -> Result<Self, String> {
+        let seconds = if is_quick {
+            QUICK_PROGRAM_SECONDS
+        } else {
+            PROGRAM_SECONDS
+        };
         let known = [
             "/usr/lib/wine/wine64",
             "/usr/bin/wine64",
@@ -141,7 +156,7 @@ impl Wine {
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let runner = folder.join("runner");
         let script = format!(
-            "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec timeout {PROGRAM_SECONDS} {program} \"$@\"\n",
+            "#!/bin/sh\nexport WINEPREFIX='{}' WINEDEBUG=-all\nexec timeout {seconds} {program} \"$@\"\n",
             prefix.display()
         );
         std::fs::write(&runner, script).map_err(failed)?;
