@@ -99,6 +99,7 @@ pub(crate) async fn answer_call(
         // A dispatcher of anyhook's own leaves it to the agent where that can.
         must_not_ask: unattended && !can_fall_back,
         entry,
+        is_http_entry,
         ..HookRequest::default()
     };
     let request = match wrapped_call(&bytes)? {

@@ -37,6 +37,8 @@ pub struct HookRequest {
     pub must_not_ask: bool,
     /// The agent's entry that started the caller.
     pub entry: Option<String>,
+    /// The caller is an installed http entry, which knows nothing but the payload.
+    pub is_http_entry: bool,
     /// The form that the answer must have; without one it is the agent's own.
     pub form: Option<WrappedForm>,
 }

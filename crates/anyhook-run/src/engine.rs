@@ -182,7 +182,7 @@ impl Engine {
         };
         run.outcome.warnings.extend(options.notice.clone());
         match run.delivery() {
-            Delivery::Double(answer) => run.repeat(answer),
+            Delivery::Double(first) => run.repeat(first.response),
             Delivery::First(claim) => {
                 run.outcome.claim = Some(claim);
                 run.run_hooks();

@@ -13,9 +13,11 @@ use anyhook_model::{Answer, HookEvent};
 use crate::agent::failure::DecodeFailure;
 use crate::agent::{self, Agent, DecodedCall, adapter};
 use crate::call;
+use crate::config::folders::EventFolders;
 use crate::daemon_client::{self, DaemonRequest, ServerProblem};
 use crate::engine::{self, Engine, EventOptions};
 use crate::record::duplicate::EntryName;
+use crate::record::session_folders;
 use crate::run::exec::Cancel;
 use crate::run::guard;
 use crate::run::supervise;
@@ -182,6 +184,11 @@ fn dispatch(
         problem => (None, problem.map(|problem| problem.to_string())),
     };
     answer_panics(&decoded.event);
+    // For the calls of this session that only a daemon hears of; tool calls are too many.
+    if decoded.event.tool_name().is_none() {
+        let folders = EventFolders::from_event(&decoded.event, true);
+        session_folders::add(&engine.dirs, &decoded.event, &folders, true);
+    }
     let options = EventOptions {
         notice: told,
         listen: Some(listen_for_signals),

@@ -1,5 +1,6 @@
 //! What is stored: the journal, with secrets redacted, the small files that
-//! recognise repeated events, the user's exceptions and open questions.
+//! recognise repeated events, the folders of sessions, the user's exceptions and open
+//! questions.
 
 pub mod allowed_once;
 pub mod approvals;
@@ -8,3 +9,4 @@ pub mod journal;
 pub(crate) mod notices;
 pub mod old_files;
 pub mod redact;
+pub mod session_folders;

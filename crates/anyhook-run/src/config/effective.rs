@@ -165,6 +165,18 @@ impl EffectiveConfig {
         manifest.is_some_and(|manifest| rest.any(|other| other.is_copy_of(manifest)))
     }
 
+    /// Whether all that can run, block or be reported here does so there too.
+    pub(crate) fn is_part_of(&self, other: &Self) -> bool {
+        let path = |manifest: &LoadedManifest| manifest.source.path.clone();
+        let there: Vec<PathBuf> = other.manifests.iter().map(path).collect();
+        self.manifests
+            .iter()
+            .all(|it| there.contains(&it.source.path))
+            && self.lost.iter().all(|it| other.lost.contains(it))
+            && self.problems.iter().all(|it| other.problems.contains(it))
+            && (!self.rules.fail_closed() || other.rules.fail_closed())
+    }
+
     /// Whether an event runs nothing here and nothing about it is to be reported.
     pub fn is_quiet(&self, event: &HookEvent) -> bool {
         let is_quiet = |manifest: &LoadedManifest| {

@@ -4,7 +4,8 @@
 //! started in, and a workspace may have several roots. So in addition to the
 //! event's own folder these count: the project in the agent's variables, the
 //! folder in which the agent has started this process, and every root that the
-//! payload lists.
+//! payload lists. An http entry knows only the payload, so the folders that its
+//! session is known to work for are added to it.
 
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,15 @@ impl EventFolders {
             all.add(parse_folder(project));
         }
         all
+    }
+
+    /// Those of other calls of the same session.
+    #[must_use]
+    pub fn with_folders(mut self, folders: Vec<PathBuf>) -> Self {
+        for folder in folders {
+            self.add(Some(folder));
+        }
+        self
     }
 
     fn add(&mut self, folder: Option<PathBuf>) {

@@ -2,6 +2,7 @@
 //! manifests apply, and what becomes of the responses.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::openhook::Envelope;
@@ -13,6 +14,7 @@ use anyhook_model::{HookEvent, HookResponse, Scope, merge};
 use super::rewrites::Rewrites;
 use super::{Engine, EventOptions, EventOutcome};
 use crate::config::effective::EffectiveConfig;
+use crate::config::folders::EventFolders;
 use crate::config::policy::Rulebook;
 use crate::openhook::consumers::{self, Consumers};
 use crate::record::duplicate::{self, CallIdentity, Delivery};
@@ -51,17 +53,43 @@ impl EventRun<'_> {
         let Some(call) = self.call_identity().filter(|_| is_trusted) else {
             return Delivery::Alone;
         };
-        match duplicate::claim(&self.engine.dirs.state, call) {
+        let delivery = match duplicate::claim(&self.engine.dirs.state, call) {
             // Where nothing runs, nobody needs to wait.
             Delivery::Pending(_) if self.options.is_quiet => Delivery::Alone,
+            Delivery::Pending(pending) if !self.is_covered(&pending.folders) => Delivery::Alone,
             Delivery::Pending(pending) => pending.wait(self.longest_run()),
+            delivery => delivery,
+        };
+        match delivery {
+            Delivery::Double(first) if !self.is_covered(&first.folders) => Delivery::Alone,
             delivery => delivery,
         }
     }
 
+    /// Whether an entry that looks for hooks in these folders asks all that apply here.
+    fn is_covered(&self, asked: &EventFolders) -> bool {
+        let own = self.folders();
+        let is_asked = |folder| asked.folders.contains(folder);
+        if self.options.is_quiet || own.folders.iter().all(is_asked) {
+            return true;
+        }
+        let asked = EffectiveConfig::load_at(self.engine, asked.clone(), &self.event);
+        self.config().is_part_of(&asked)
+    }
+
+    fn folders(&self) -> EventFolders {
+        let folders = self.options.folders.clone();
+        let from_event = || EventFolders::from_event(&self.event, self.options.owns_process);
+        folders.unwrap_or_else(from_event)
+    }
+
+    fn config(&self) -> Arc<EffectiveConfig> {
+        EffectiveConfig::load_at(self.engine, self.folders(), &self.event)
+    }
+
     fn call_identity(&self) -> Option<CallIdentity> {
         let entry = self.options.entry.as_ref()?;
-        CallIdentity::new(&self.engine.dirs, &self.event, entry)
+        CallIdentity::new(self.engine, &self.event, self.folders(), entry)
     }
 
     /// The call as the agent may deliver it after a rewrite: with the input as
@@ -76,7 +104,8 @@ impl EventRun<'_> {
             let mut own = event.clone();
             let input = decoded.data.remove(field::TOOL_INPUT)?;
             own.data.insert(field::TOOL_INPUT.to_owned(), input);
-            CallIdentity::new(&self.engine.dirs, &own, self.options.entry.as_ref()?)
+            let entry = self.options.entry.as_ref()?;
+            CallIdentity::new(self.engine, &own, self.folders(), entry)
         });
         calls.extend(own);
         calls
@@ -84,7 +113,7 @@ impl EventRun<'_> {
 
     /// How long the hooks of this event may take.
     fn longest_run(&self) -> Duration {
-        let config = EffectiveConfig::load(self.engine, &self.event, self.options.owns_process);
+        let config = self.config();
         config
             .longest_answer(&self.event, |hook| !hook.handler.is_async)
             .saturating_add(FIRST_ENTRY_OVERHEAD)
@@ -118,10 +147,7 @@ impl EventRun<'_> {
         if self.options.is_quiet {
             return;
         }
-        let config = match &self.options.folders {
-            Some(folders) => EffectiveConfig::load_at(self.engine, folders.clone(), &self.event),
-            None => EffectiveConfig::load(self.engine, &self.event, self.options.owns_process),
-        };
+        let config = self.config();
         self.fail_closed = config.rules.fail_closed();
         let scopes = Scope::ALL.into_iter();
         self.excepted_scopes = scopes.filter(|it| config.rules.allow_once(*it)).collect();

@@ -13,6 +13,9 @@
 //!   once per call, so the same entry again is a new call, even with the same
 //!   id: a retry, a resumed session, a sub-agent. With one entry nothing is ever
 //!   taken for a double.
+//! * The first has asked all hooks that apply to the second. Which projects' hooks
+//!   apply depends on more than the payload: the folder of the process, the agent's
+//!   variables. The claim holds the folders of the first; the engine compares.
 //! * Agent, session, event, call id, folder, config folders, `PATH` and everything
 //!   that hooks decide about (tool, input, prompt, ...) must be the same. Without a
 //!   call id all other fields must be the same too, except for the time; unless
@@ -48,7 +51,8 @@ use anyhook_util::hash::PartsHash;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::discover::Dirs;
+use crate::config::folders::EventFolders;
+use crate::engine::Engine;
 
 /// The folder of the claims in the state folder.
 const FOLDER: &str = "calls";
@@ -89,6 +93,8 @@ pub struct CallIdentity {
     /// The command line of the entry, and the agent that it names.
     entry: String,
     agent: String,
+    /// Whose projects' hooks apply.
+    folders: EventFolders,
 }
 
 /// The entry by which an agent delivers a call.
@@ -117,8 +123,14 @@ impl EntryName {
 
 impl CallIdentity {
     /// `None` if the event has no session: nothing is certain then.
-    pub fn new(dirs: &Dirs, event: &HookEvent, entry: &EntryName) -> Option<Self> {
+    pub(crate) fn new(
+        engine: &Engine,
+        event: &HookEvent,
+        folders: EventFolders,
+        entry: &EntryName,
+    ) -> Option<Self> {
         let session = event.session_id.as_deref()?;
+        let dirs = &engine.dirs;
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut key = PartsHash::default();
         for part in [
@@ -129,6 +141,7 @@ impl CallIdentity {
             &path(&dirs.config),
             &path(&dirs.managed),
             &dirs.home.as_deref().map(path).unwrap_or_default(),
+            &engine.trust_all.to_string(),
         ] {
             key.add(part.as_bytes());
         }
@@ -156,6 +169,7 @@ impl CallIdentity {
             fields,
             entry: shorten(name.finish()),
             agent: entry.agent.clone(),
+            folders,
         })
     }
 
@@ -244,6 +258,9 @@ struct ClaimRecord {
     agent: String,
     /// The entries that have delivered the call.
     entries: Vec<String>,
+    /// Whose projects' hooks the first entry asks.
+    #[serde(default)]
+    folders: Vec<PathBuf>,
     /// When it was answered, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     answered: Option<u64>,
@@ -258,6 +275,7 @@ impl ClaimRecord {
             fields: call.fields.clone(),
             agent: call.agent.clone(),
             entries: vec![call.entry.clone()],
+            folders: call.folders.folders.clone(),
             ..Self::default()
         }
     }
@@ -282,10 +300,19 @@ pub enum Delivery {
     First(Claim),
     /// It does, unknown to other entries: nothing can be written, or the slot is in use.
     Alone,
-    /// Another entry has answered: its decision, without what must not be repeated.
-    Double(HookResponse),
+    /// Another entry has answered.
+    Double(FirstAnswer),
     /// Another entry is answering.
     Pending(PendingCall),
+}
+
+/// The answer of the entry that came first.
+#[derive(Debug)]
+pub struct FirstAnswer {
+    /// Its decision, without what must not be repeated.
+    pub response: HookResponse,
+    /// Whose projects' hooks it has asked.
+    pub folders: EventFolders,
 }
 
 /// A claim that this process holds. Dropped without [`Claim::answer`] it tells
@@ -306,6 +333,8 @@ pub struct PendingCall {
     file: File,
     state: PathBuf,
     call: CallIdentity,
+    /// Whose projects' hooks the other entry asks.
+    pub folders: EventFolders,
 }
 
 /// Claims a call.
@@ -318,11 +347,18 @@ pub fn claim(state: &Path, call: CallIdentity) -> Delivery {
     }
     let started = Instant::now();
     loop {
-        let record = read_claim(&file);
+        let mut record = read_claim(&file);
         match record.as_ref().map(|record| call.relation(record)) {
             Some(Relation::Double) => {
-                let state = state.to_owned();
-                return Delivery::Pending(PendingCall { file, state, call });
+                let folders = record.take().map(|record| record.folders);
+                return Delivery::Pending(PendingCall {
+                    file,
+                    state: state.to_owned(),
+                    call,
+                    folders: EventFolders {
+                        folders: folders.unwrap_or_default(),
+                    },
+                });
             }
             Some(Relation::SameEntry) => return Delivery::Alone,
             Some(Relation::OtherCall) | None => {}
@@ -355,7 +391,10 @@ fn take(file: File, state: &Path, call: &CallIdentity) -> Delivery {
         record.entries.push(call.entry.clone());
         // If this fails, the same entry may be taken for a double once more.
         return if write_claim(&file, &record) {
-            Delivery::Double(response)
+            let folders = EventFolders {
+                folders: record.folders,
+            };
+            Delivery::Double(FirstAnswer { response, folders })
         } else {
             Delivery::Alone
         };

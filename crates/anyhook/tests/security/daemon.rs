@@ -530,6 +530,135 @@ fn the_guard_of_the_agents_project_is_asked_by_the_daemon_too() {
     }
 }
 
+/// Posts as an http entry of Claude Code does: the payload, and nothing else.
+fn post_http_entry(daemon: &Daemon, call: &Value) -> ProcessOutput {
+    let reply = daemon.post("/hooks/claude-code?scope=user", &call.to_string());
+    ProcessOutput {
+        stdout: reply.body,
+        stderr: String::new(),
+        exit: Some(0),
+    }
+}
+
+/// An event of a session; before a tool, one that the guard denies.
+fn session_event(event: &str, session: &str, cwd: &std::path::Path) -> Value {
+    let mut call = json!({
+        "session_id": session, "transcript_path": "/x.jsonl", "cwd": cwd,
+        "hook_event_name": event,
+    });
+    let data = match event {
+        "PreToolUse" => json!({
+            "tool_name": "Bash", "tool_input": {"command": "rm -rf /"},
+            "tool_use_id": format!("{session} {}", cwd.display()),
+        }),
+        "SessionStart" => json!({"source": "startup"}),
+        _ => json!({"prompt": "hello"}),
+    };
+    let fields = data.as_object().unwrap().clone();
+    call.as_object_mut().unwrap().extend(fields);
+    call
+}
+
+#[test]
+fn an_http_entry_asks_the_project_that_its_session_was_started_in() {
+    let scratch = trusted_project();
+    let elsewhere = scratch.root().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let mut daemon = Daemon::start(&scratch, &[]);
+    let by_process = |event: &str, session: &str, more: &[&str]| {
+        let mut args = vec!["run", "--agent", "claude-code"];
+        args.extend(more);
+        let call = session_event(event, session, &elsewhere);
+        let run = anyhook(&scratch).dir(&elsewhere);
+        let run = run.env("CLAUDE_PROJECT_DIR", scratch.project());
+        let output = run.run(args, &call.to_string()).unwrap();
+        assert_eq!(output.exit, Some(0), "{output:?}");
+    };
+    by_process("SessionStart", "started", &[]);
+    by_process("UserPromptSubmit", "prompted", &[]);
+    by_process("SessionStart", "dispatched", &["--server", &daemon.url]);
+    assert!(!warnings(&scratch).contains("the server"));
+    post_http_entry(
+        &daemon,
+        &session_event("PreToolUse", "seen", &scratch.project()),
+    );
+    for _ in 0..2 {
+        for session in ["started", "prompted", "dispatched", "seen"] {
+            for cwd in [&elsewhere, &scratch.root().join("missing")] {
+                let call = session_event("PreToolUse", session, cwd);
+                let output = post_http_entry(&daemon, &call);
+                assert!(is_denied(&output), "{session} {cwd:?}: {output:?}");
+                let is_told = warnings(&scratch).contains("not known in which project");
+                assert_eq!(is_told, session == "seen", "{session}");
+            }
+        }
+        // What a daemon has learned outlives it.
+        daemon.kill();
+        daemon = Daemon::start(&scratch, &[]);
+    }
+}
+
+#[test]
+fn an_http_entry_says_when_the_project_of_its_session_is_not_known() {
+    let scratch = trusted_project();
+    let elsewhere = scratch.root().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let call = session_event("PreToolUse", "new", &elsewhere);
+    for is_first in [true, false] {
+        let output = post_http_entry(&daemon, &call);
+        assert!(!is_denied(&output), "{output:?}");
+        let is_told = output.stdout.contains("not known in which project");
+        assert_eq!(is_told, is_first, "{output:?}");
+        assert!(warnings(&scratch).contains("not known in which project"));
+    }
+    let prompt = session_event("UserPromptSubmit", "new", &elsewhere);
+    let run = anyhook(&scratch).env("CLAUDE_PROJECT_DIR", scratch.project());
+    let run = run.run(["run", "--agent", "claude-code"], &prompt.to_string());
+    assert_eq!(run.unwrap().exit, Some(0));
+    let output = post_http_entry(&daemon, &call);
+    assert!(is_denied(&output), "{output:?}");
+    assert_eq!(warnings(&scratch), "null");
+}
+
+/// The answer of an entry that asked fewer hooks is no answer to this one.
+#[test]
+fn an_entry_that_knows_no_project_does_not_silence_one_that_does() {
+    let scratch = trusted_project();
+    let elsewhere = scratch.root().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let ran = scratch.project().join("ran");
+    let by_process = |scope: &str, has_project: bool, call: &Value| {
+        let mut run = anyhook(&scratch).dir(&elsewhere);
+        run = run.env("ANYHOOK_TRUST", "all");
+        if has_project {
+            run = run.env("CLAUDE_PROJECT_DIR", scratch.project());
+        }
+        let args = ["run", "--agent", "claude-code", "--scope", scope];
+        run.run(args, &call.to_string()).unwrap()
+    };
+    let call = session_event("PreToolUse", "by http", &elsewhere);
+    assert!(!is_denied(&post_http_entry(&daemon, &call)));
+    let output = by_process("project", true, &call);
+    assert!(is_denied(&output), "{output:?}");
+    let call = session_event("PreToolUse", "by process", &elsewhere);
+    assert!(!is_denied(&by_process("user", false, &call)));
+    let output = by_process("project", true, &call);
+    assert!(is_denied(&output), "{output:?}");
+    // Once both know it, the guard is asked once.
+    by_process(
+        "user",
+        true,
+        &session_event("SessionStart", "known", &elsewhere),
+    );
+    let call = session_event("PreToolUse", "known", &elsewhere);
+    assert!(is_denied(&post_http_entry(&daemon, &call)));
+    std::fs::remove_file(&ran).unwrap();
+    assert!(is_denied(&by_process("project", true, &call)));
+    assert!(!ran.exists(), "{}", warnings(&scratch));
+}
+
 /// A daemon without hooks, which answers every call with silence.
 fn rogue_daemon() -> (Scratch, Daemon) {
     let scratch = Scratch::new().unwrap();

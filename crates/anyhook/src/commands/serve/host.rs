@@ -16,11 +16,17 @@ use anyhook_run::config::folders::{self, EventFolders};
 use anyhook_run::engine::can_prevent;
 use anyhook_run::record::duplicate::EntryName;
 use anyhook_run::record::redact::redacted_json;
+use anyhook_run::record::session_folders;
 use anyhook_run::{Engine, EventOptions, call};
 use anyhook_store::EventFilter;
 use serde_json::Value;
 
 use crate::commands::usage_log::UsageLog;
+
+/// Told when an http entry calls for a session of which no entry has seen the project.
+const UNKNOWN_PROJECT: &str = "it is not known in which project this session was started, so hooks of \
+    a project are asked only while the agent works in its folder; your next prompt or a new session \
+    tells anyhook the project";
 
 pub(super) struct EngineHost {
     engine: Engine,
@@ -56,11 +62,20 @@ impl HookHost for EngineHost {
             let decoded = agent.decode(&request.payload, request.event.as_deref())?;
             Ok(in_callers_folder(decoded, &request))
         });
+        let mut is_project_known = true;
         let folders = decoded.as_ref().map_or_else(
             |_| EventFolders::default(),
             |decoded| {
                 let HookRequest { cwd, projects, .. } = &request;
-                EventFolders::from_remote_event(&decoded.event, cwd.as_deref(), projects)
+                let event = &decoded.event;
+                let folders = EventFolders::from_remote_event(event, cwd.as_deref(), projects);
+                // A dispatcher has sent all that it knows.
+                if cwd.is_some() {
+                    return folders;
+                }
+                let session = session_folders::load(&self.engine.dirs, event);
+                is_project_known = session.has_project || !request.is_http_entry;
+                folders.with_folders(session.folders)
             },
         );
         let is_quiet = decoded.as_ref().is_ok_and(|decoded| {
@@ -73,6 +88,7 @@ impl HookHost for EngineHost {
             request,
             decoded,
             folders,
+            is_project_known,
             is_quiet,
         })
     }
@@ -137,7 +153,21 @@ struct EngineCall {
     request: HookRequest,
     decoded: Result<DecodedCall, String>,
     folders: EventFolders,
+    /// Whether the hooks of the project in which the session was started are asked.
+    is_project_known: bool,
     is_quiet: bool,
+}
+
+impl EngineCall {
+    /// Remembers the folders for calls of the session that name fewer.
+    fn remember_folders(&self, event: &HookEvent) {
+        let begins = event.event == "session_start";
+        let is_from_dispatcher = self.request.cwd.is_some() && event.tool_name().is_none();
+        if begins || is_from_dispatcher || !self.is_project_known {
+            let has_project = begins || is_from_dispatcher;
+            session_folders::add(&self.host.engine.dirs, event, &self.folders, has_project);
+        }
+    }
 }
 
 impl PreparedCall for EngineCall {
@@ -200,6 +230,9 @@ impl PreparedCall for EngineCall {
     }
 
     fn run(self: Box<Self>) -> HookReply {
+        if let Ok(decoded) = &self.decoded {
+            self.remember_folders(&decoded.event);
+        }
         let engine = &self.host.engine;
         let Some(agent) = self.agent else {
             return HookReply::default();
@@ -210,7 +243,8 @@ impl PreparedCall for EngineCall {
                 let options = EventOptions {
                     is_quiet: self.is_quiet,
                     entry: self.request.entry.as_deref().and_then(EntryName::from_text),
-                    folders: Some(self.folders).filter(|_| !self.is_quiet),
+                    folders: Some(self.folders),
+                    notice: (!self.is_project_known).then(|| UNKNOWN_PROJECT.to_owned()),
                     ..EventOptions::default()
                 };
                 let reply = call::answer(engine, &*agent, decoded, &options, None, |_| ());
