@@ -68,11 +68,11 @@ fn load(payload: &[u8]) -> &'static [String] {
         let (mut tables, mut problems) = (Vec::new(), Vec::new());
         // What the administrator defines is nothing that a user can replace.
         for (scope, folder) in [(Scope::Managed, &dirs.managed), (Scope::User, &dirs.config)] {
-            let refusal = (scope == Scope::User)
-                .then(|| refusal_of_user_tables(&dirs, payload))
-                .flatten();
             for path in table_paths(&folder.join(AGENTS_FOLDER)) {
-                let trusted = match &refusal {
+                let refusal = (scope == Scope::User)
+                    .then(|| refusal_of_user_table(&dirs, &path, payload))
+                    .flatten();
+                let trusted = match refusal {
                     Some(why) => Err(format!("{}: {why}", path.display())),
                     None => trust::by_file_location(scope, folder, &path)
                         .map_err(|why| format!("{}: {why}", path.display())),
@@ -88,18 +88,25 @@ fn load(payload: &[u8]) -> &'static [String] {
     })
 }
 
-/// Why no table in the user's folder counts.
-fn refusal_of_user_tables(dirs: &Dirs, payload: &[u8]) -> Option<&'static str> {
+/// Why a table in the user's folder does not count.
+fn refusal_of_user_table(dirs: &Dirs, path: &Path, payload: &[u8]) -> Option<&'static str> {
     if discover::is_locked(env::by_name_os) {
         return Some(
             "is not used: on this machine only the administrator's tables count; ask for a copy in the managed folder",
         );
     }
-    let project = dirs.project_around_config()?;
-    let is_here = std::env::current_dir().is_ok_and(|folder| folder.starts_with(&project));
-    let name = project.to_string_lossy();
-    let is_named = || String::from_utf8_lossy(payload).contains(&*name);
-    (is_here || is_named()).then_some("is not used: it is a file of the project")
+    // A link out of a project's folder is the project's, and so is the end of one into it.
+    let places = [dirs.config.join(AGENTS_FOLDER), path.to_owned()];
+    let projects = places.iter().filter_map(|it| discover::project_around(it));
+    let is_of_caller = |project: PathBuf| {
+        let is_here = std::env::current_dir().is_ok_and(|folder| folder.starts_with(&project));
+        let name = project.to_string_lossy();
+        is_here || String::from_utf8_lossy(payload).contains(&*name)
+    };
+    let mut projects = projects.map(is_of_caller);
+    projects
+        .any(|is_of_caller| is_of_caller)
+        .then_some("is not used: it is a file of the project")
 }
 
 /// A table as the process takes it.

@@ -173,30 +173,7 @@ impl Dirs {
     /// files are not the user's, whatever the environment says; a home folder
     /// that is a repository is, and so is the usual configuration folder in it.
     fn is_config_in(&self, project: &Path) -> bool {
-        let is_users = || {
-            let account = Account::current();
-            account.is_some_and(|account| {
-                let usual = account.home.join(USUAL_CONFIG_BASE).join("anyhook");
-                account.home.starts_with(project) || self.config == usual
-            })
-        };
-        self.config.starts_with(project) && !is_users()
-    }
-
-    /// The repository or project that the configuration folder is in, unless it is the
-    /// user's own folder there.
-    pub(crate) fn project_around_config(&self) -> Option<PathBuf> {
-        let config = canonical_path(&self.config).0;
-        let is_project = |folder: &&Path| {
-            let mut marks = [".git", PROJECT_FOLDER].iter();
-            marks.any(|mark| folder.join(mark).exists())
-        };
-        let project = config.ancestors().find(is_project)?.to_owned();
-        let real = Self {
-            config,
-            ..self.clone()
-        };
-        real.is_config_in(&project).then_some(project)
+        is_projects_own(&self.config, project)
     }
 
     /// Whether the administrator has hooks, or may have: in a folder that cannot be read.
@@ -234,6 +211,31 @@ impl Dirs {
             Path::new(NO_FOLDER)
         }
     }
+}
+
+/// Whether a file or folder belongs to the project that it is in, and not to the user.
+fn is_projects_own(path: &Path, project: &Path) -> bool {
+    let is_users = || {
+        let account = Account::current();
+        account.is_some_and(|account| {
+            let usual = account.home.join(USUAL_CONFIG_BASE).join("anyhook");
+            account.home.starts_with(project) || path.starts_with(usual)
+        })
+    };
+    path.starts_with(project) && !is_users()
+}
+
+/// The repository or project that a file of the user is really in, links followed, unless
+/// it is the user's own folder there.
+pub(crate) fn project_around(path: &Path) -> Option<PathBuf> {
+    let real = canonical_path(path).0;
+    let is_project = |folder: &&Path| {
+        let mut marks = [".git", PROJECT_FOLDER].iter();
+        marks.any(|mark| folder.join(mark).exists())
+    };
+    let folder = real.parent()?;
+    let project = folder.ancestors().find(is_project)?;
+    is_projects_own(&real, project).then(|| project.to_owned())
 }
 
 #[cfg(unix)]
@@ -509,6 +511,31 @@ struct ProjectFolder {
 }
 
 impl FoundConfig {
+    /// Notices of files of the user that are links into a project of the event: whoever
+    /// works there can change them. They count all the same, because without them the
+    /// user's guards would be gone.
+    pub(super) fn links_into_projects(&self) -> Vec<String> {
+        let files = self.manifests.iter().chain(&self.policies);
+        let users = files.filter(|file| file.scope == Scope::User);
+        let notice = |file: &ConfigSource| {
+            let real = canonical_path(&file.path).0;
+            if real == file.path {
+                return None;
+            }
+            let project = project_around(&real)?;
+            let mut folders = self.start_folders.iter();
+            let is_here = folders.any(|folder| folder.starts_with(&project));
+            is_here.then(|| {
+                format!(
+                    "your `{}` is a link to `{}` in the project that the agent works in, which can change it; keep a copy in its place",
+                    file.path.display(),
+                    real.display()
+                )
+            })
+        };
+        users.filter_map(notice).collect()
+    }
+
     /// Adds the projects from a folder upwards, and of the first folder the root
     /// and the OpenHook discovery file. Returns whether the folder is in a project.
     fn walk_up(

@@ -125,6 +125,7 @@ impl EffectiveConfig {
         };
         let mut found = discover::discover_at(&engine.dirs, folders, approvals);
         let mut problems = std::mem::take(&mut found.problems);
+        let links = found.links_into_projects();
         let mut loader = ManifestLoader::new(engine, event, &inspected);
         let sources = std::mem::take(&mut found.manifests).into_iter();
         let manifests: Vec<LoadedManifest> = sources
@@ -141,6 +142,7 @@ impl EffectiveConfig {
         let (rules, mut notices) =
             Rulebook::load_trusted(engine, policies, consent_in, &mut problems);
         notices.extend(cache_notices);
+        notices.extend(links);
         notices.extend(manifests.iter().filter_map(missing_policy));
         notices.extend(manifests.iter().flat_map(LoadedManifest::mistaken_names));
         let lost = lost_guards::find(engine, &found, &manifests, &problems, &inspected);

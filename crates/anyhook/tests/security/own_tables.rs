@@ -90,6 +90,61 @@ fn a_table_of_the_repository_is_not_used() {
     assert_eq!(output.exit, Some(2), "{output:?}");
 }
 
+/// A repository could ask for such a link, "to share the table".
+#[test]
+fn a_table_that_is_a_link_into_the_repository_is_not_used() {
+    let scratch = Scratch::new().unwrap();
+    fail_closed(&scratch);
+    scratch.file(".git/HEAD", "").unwrap();
+    let table = add_table(&scratch.project().join("shared"), DISARMING);
+    let linked = scratch.config().join("agents/mine");
+    fs::create_dir_all(&linked).unwrap();
+    let link = linked.join("agent.toml");
+    std::os::unix::fs::symlink(&table, &link).unwrap();
+    let output = run(&scratch, &scratch.config());
+    assert_eq!(output.exit, Some(2), "{output:?}");
+    assert!(output.stderr.contains("file of the project"), "{output:?}");
+    fs::remove_file(&link).unwrap();
+    fs::remove_dir(&linked).unwrap();
+    std::os::unix::fs::symlink(table.parent().unwrap(), &linked).unwrap();
+    assert_eq!(run(&scratch, &scratch.config()).exit, Some(2));
+    // Where the agent works elsewhere, a repository of the user's own files is theirs.
+    let dotfiles = scratch.root().join("dotfiles");
+    fs::create_dir_all(dotfiles.join(".git")).unwrap();
+    let table = add_table(&dotfiles, "");
+    fs::remove_file(&linked).unwrap();
+    std::os::unix::fs::symlink(table.parent().unwrap(), &linked).unwrap();
+    let output = run(&scratch, &scratch.config());
+    assert!(output.stdout.contains("guarded"), "{output:?}");
+}
+
+#[test]
+fn a_manifest_of_the_user_that_is_a_link_into_the_project_is_told() {
+    let scratch = Scratch::new().unwrap();
+    scratch.file(".git/HEAD", "").unwrap();
+    let dotfiles = scratch.root().join("dotfiles");
+    fs::create_dir_all(dotfiles.join(".git")).unwrap();
+    for (folder, is_told) in [(scratch.project(), true), (dotfiles, false)] {
+        let shared = folder.join("shared");
+        add_guard(&scratch, &shared);
+        fs::create_dir_all(scratch.config()).unwrap();
+        for entry in fs::read_dir(&shared).unwrap() {
+            let entry = entry.unwrap();
+            let link = scratch.config().join(entry.file_name());
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(entry.path(), link).unwrap();
+        }
+        let run = ["run", "--agent", "claude-code"];
+        let payload = crate::support::payload(&scratch, "rm -rf /").to_string();
+        let output = anyhook(&scratch).run(run, &payload).unwrap();
+        assert!(is_denied(&output), "{output:?}");
+        let records = crate::support::journal(&scratch);
+        let warnings = format!("{:?}", records.last().unwrap().warnings);
+        let is_linked = warnings.contains("is a link to");
+        assert_eq!(is_linked, is_told, "{warnings}");
+    }
+}
+
 #[test]
 fn on_a_locked_installation_only_the_administrators_tables_count() {
     let Some(machine) = LockedMachine::new(r#"{"fail_closed": true}"#) else {
