@@ -189,7 +189,8 @@ pub(crate) async fn usage(
 
 /// Answers although the store may hang.
 pub(crate) async fn health(State(app): State<App>) -> Json<serde_json::Value> {
-    Json(json!({"status": "ok", "store": app.metrics.store_health()}))
+    let hooks = app.host.setup();
+    Json(json!({"status": "ok", "store": app.metrics.store_health(), "hooks": hooks}))
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {

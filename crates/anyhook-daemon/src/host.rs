@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhook_model::{Answer, Decision, Record};
 use anyhook_store::EventFilter;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::wrapped::WrappedForm;
@@ -41,6 +42,15 @@ pub struct HookRequest {
     pub is_http_entry: bool,
     /// The form that the answer must have; without one it is the agent's own.
     pub form: Option<WrappedForm>,
+}
+
+/// Whose hooks a host runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct HostSetup {
+    /// No hook runs.
+    pub off: bool,
+    /// Equal for all processes that find the same hooks of the user.
+    pub folders: String,
 }
 
 /// The result of a call.
@@ -93,6 +103,11 @@ pub trait HookHost: Send + Sync + 'static {
     fn usage(&self, filter: &EventFilter) -> Result<Value, String> {
         let _ = filter;
         Ok(json!({"calls": 0, "by_model": [], "by_session": [], "by_day": []}))
+    }
+
+    /// Whose hooks run, for a client that compares it with its own setup.
+    fn setup(&self) -> HostSetup {
+        HostSetup::default()
     }
 
     /// Removes secrets from a record that its sender did not redact.

@@ -118,6 +118,45 @@ pub fn check_http_entry(url: &str, dirs: &Dirs) -> Result<(), String> {
     })
 }
 
+/// Why the daemon behind an http entry does not run this user's hooks, although it
+/// answers. `None` also if it does not say.
+pub fn problem_with_hooks(url: &str, dirs: &Dirs) -> Option<&'static str> {
+    let (base, _) = url.split_once("/hooks/")?;
+    let address = DaemonAddress::parse(base)?;
+    let token = token(dirs, true);
+    let daemon = LocalDaemon {
+        address: LocalAddress::Tcp {
+            sockets: address.local_sockets()?,
+            base_path: address.path,
+        },
+        name: address.authority,
+        token: Some(token.as_deref()?),
+    };
+    hooks_problem(&daemon, dirs)
+}
+
+/// The same for this user's daemon on its socket.
+pub fn problem_with_hooks_on_socket(path: &Path, dirs: &Dirs) -> Option<&'static str> {
+    let daemon = LocalDaemon {
+        address: LocalAddress::Socket(path),
+        name: "localhost",
+        token: None,
+    };
+    hooks_problem(&daemon, dirs)
+}
+
+fn hooks_problem(daemon: &LocalDaemon<'_>, dirs: &Dirs) -> Option<&'static str> {
+    let health: serde_json::Value = serde_json::from_slice(&daemon.health().ok()?).ok()?;
+    let hooks = health.get("hooks")?;
+    if hooks.get("off")?.as_bool()? {
+        return Some("it was started with `ANYHOOK=0`");
+    }
+    let is_own = hooks.get("folders")?.as_str()? == dirs.digest();
+    (!is_own).then_some(
+        "it looks for them in other folders: it was started with another `HOME`, `XDG_CONFIG_HOME` or `ANYHOOK_CONFIG_DIR`",
+    )
+}
+
 /// Whether this user's daemon answers on its socket.
 pub fn is_on_socket(path: &Path) -> bool {
     let daemon = LocalDaemon {

@@ -6,9 +6,10 @@
 #[path = "serve_support/mod.rs"]
 mod serve_support;
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhook_agents::spec::{ConfigShape, Scope};
 use anyhook_testkit::{ProcessOutput, Scratch};
@@ -303,6 +304,48 @@ fn doctor_proves_both_ways() {
     install(&scratch, "opencode", "daemon");
     let report = doctor(&scratch, "opencode");
     assert_eq!(errors(&report), Vec::<String>::new(), "{report}");
+}
+
+#[test]
+fn doctor_notices_a_daemon_that_runs_other_hooks() {
+    let scratch = guarded();
+    let moved = scratch.root().join("moved").to_string_lossy().into_owned();
+    let home = scratch.root().to_string_lossy().into_owned();
+    for (variable, value) in [
+        ("ANYHOOK", "0"),
+        ("ANYHOOK_CONFIG_DIR", moved.as_str()),
+        ("HOME", home.as_str()),
+    ] {
+        let daemon = Daemon::start_with(&scratch, &[], &[(variable, value)]);
+        for agent in ["claude-code", "opencode"] {
+            install(&scratch, agent, &daemon.url);
+            let report = doctor(&scratch, agent);
+            let expected = ["daemon-other-hooks"];
+            assert_eq!(errors(&report), expected, "{variable} {agent}: {report}");
+            assert!(report.to_string().contains(variable), "{report}");
+        }
+        assert_eq!(daemon.end(), Some(0));
+    }
+}
+
+#[test]
+fn serve_says_at_its_start_that_no_hook_will_run() {
+    let scratch = guarded();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--json"];
+    let mut serve = serve_support::command(&scratch, &serve);
+    let mut serve = serve
+        .env("ANYHOOK", "0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = serve.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    serve.kill().unwrap();
+    let notes = serve.wait_with_output().unwrap().stderr;
+    let notes = String::from_utf8(notes).unwrap();
+    assert!(notes.contains("no hook runs"), "{notes}");
 }
 
 fn doctor(scratch: &Scratch, agent: &str) -> Value {

@@ -19,7 +19,7 @@ use anyhook_run::run::exec::{self, ProcessEnd, ProcessRequest};
 use anyhook_util::env;
 use serde_json::{Value, json};
 
-use super::probe_daemon::{DAEMON_AWAY, SandboxDaemon};
+use super::probe_daemon::{DAEMON_AWAY, DAEMON_OTHER_HOOKS, SandboxDaemon};
 use super::probe_sandbox::ProbeSandbox;
 use super::{DoctorFinding, DoctorReport, Fix, ReinstalledProgram, probe_safety};
 use crate::command::{self, BridgeInvocation, BridgeProgram, PROGRAM_NAME, without_powershell};
@@ -65,9 +65,10 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
             match daemon.probe(&call, &probe.line) {
                 None => report.answered += 1,
                 Some(finding) => {
+                    let is_about_all = [DAEMON_AWAY, DAEMON_OTHER_HOOKS].contains(&&*finding.id);
                     report.findings.push(finding.for_target(target));
-                    // A daemon that does not run answers none of them.
-                    if report.findings.iter().any(|one| one.id == DAEMON_AWAY) {
+                    // Such a daemon answers none of them.
+                    if is_about_all {
                         break;
                     }
                 }

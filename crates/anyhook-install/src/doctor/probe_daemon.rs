@@ -18,6 +18,7 @@ use super::DoctorFinding;
 use super::probe::ProbeCall;
 
 pub(super) const DAEMON_AWAY: &str = "daemon-away";
+pub(super) const DAEMON_OTHER_HOOKS: &str = "daemon-other-hooks";
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -39,6 +40,9 @@ impl SandboxDaemon {
                     .remedy("start `anyhook serve`, or run `anyhook install --scope user --via process`"),
             );
         }
+        if let Some(why) = daemon_client::problem_with_hooks(url, &call.machine.dirs) {
+            return Some(other_hooks(url, why));
+        }
         let (_, route) = url.split_once("/hooks/")?;
         self.probe_deny(call, &format!("/hooks/{route}"))
     }
@@ -55,8 +59,11 @@ impl SandboxDaemon {
                 .why("hooks run all the same: each call starts the program")
                 .remedy("start `anyhook serve`")
         });
+        let others = daemon_client::problem_with_hooks_on_socket(socket, &call.machine.dirs);
+        let others = others.map(|why| other_hooks(&socket.display().to_string(), why));
         let route = format!("/hooks/{}", call.target.slug());
         away.into_iter()
+            .chain(others)
             .chain(self.probe_deny(call, &route))
             .collect()
     }
@@ -121,6 +128,14 @@ impl SandboxDaemon {
         self.running = Some((child, address.clone().unwrap_or_default()));
         address.ok_or_else(|| format!("it did not start ({read:?})"))
     }
+}
+
+/// The daemon that agents ask does not run this user's hooks.
+fn other_hooks(address: &str, why: &str) -> DoctorFinding {
+    let what = format!("the daemon at `{address}` does not run your hooks: {why}");
+    DoctorFinding::error(DAEMON_OTHER_HOOKS, what)
+        .why("your guards are not asked")
+        .remedy("stop that daemon, and start `anyhook serve` as you start your agent")
 }
 
 impl Drop for SandboxDaemon {

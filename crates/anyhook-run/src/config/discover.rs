@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhook_model::Scope;
 use anyhook_util::env;
 use anyhook_util::fs::{read_text, read_text_and_metadata};
-use anyhook_util::hash::sha256;
+use anyhook_util::hash::{PartsHash, sha256};
 use anyhook_util::paths::{canonicalize, normal_form};
 use anyhook_util::system::OperatingSystem;
 use openhook::discovery::FILE_NAME;
@@ -174,6 +174,16 @@ impl Dirs {
     /// that is a repository is, and so is the usual configuration folder in it.
     fn is_config_in(&self, project: &Path) -> bool {
         is_projects_own(&self.config, project)
+    }
+
+    /// Equal for all processes that look for hooks in the same folders.
+    pub fn digest(&self) -> String {
+        let mut digest = PartsHash::default();
+        for path in [Some(&self.config), Some(&self.managed), self.home.as_ref()] {
+            let path = path.map(|path| canonical_path(path).0).unwrap_or_default();
+            digest.add(path.as_os_str().as_encoded_bytes());
+        }
+        digest.finish()
     }
 
     /// Whether the administrator has hooks, or may have: in a folder that cannot be read.

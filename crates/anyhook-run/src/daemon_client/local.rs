@@ -210,6 +210,21 @@ impl LocalDaemon<'_> {
         }
     }
 
+    /// What it says about itself.
+    pub(super) fn health(&self) -> Result<Vec<u8>, LocalError> {
+        let (mut stream, _) = self.connect()?;
+        let away = |error: io::Error| ServerProblem::Away(format!("{}: {error}", self.name));
+        let (base, name) = (self.base_path(), self.name);
+        let request = format!("GET {base}/healthz HTTP/1.0\r\nhost: {name}\r\n\r\n");
+        stream.set_timeouts(LIVENESS_INTERVAL).map_err(away)?;
+        write_request(&mut stream, request.as_bytes()).map_err(away)?;
+        let mut answer = Vec::new();
+        self.read_answer(&mut stream, &mut answer).map_err(away)?;
+        let reply = parse_reply(&answer).filter(|reply| reply.status == 200);
+        let unknown = || ServerProblem::Away(format!("{name} does not say how it is"));
+        Ok(reply.ok_or_else(unknown)?.body)
+    }
+
     /// Whether it answers in time on another connection.
     pub(super) fn is_alive(&self) -> bool {
         self.connect().is_ok()

@@ -70,6 +70,9 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     #[cfg(unix)]
     anyhook_run::run::exec::start_watchdog();
     let engine = Engine::from_env();
+    if engine.off {
+        terminal.note("`ANYHOOK=0` is set: no hook runs, and every call is let through.");
+    }
     let state = engine.dirs.state.clone();
     event_log::create_private_folder(&state)?;
     let token_path = state.join(TOKEN_FILE);

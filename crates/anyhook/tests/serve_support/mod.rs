@@ -89,9 +89,15 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn start(scratch: &Scratch, more: &[&str]) -> Self {
+        Self::start_with(scratch, more, &[])
+    }
+
+    /// With variables of its own.
+    pub(crate) fn start_with(scratch: &Scratch, more: &[&str], env: &[(&str, &str)]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--json"];
         args.extend(more);
         let mut child = command(scratch, &args)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhook_daemon::{
-    AgentName, FailureReply, HookHost, HookReply, HookRequest, NativeAnswer, OpenQuestion,
-    PreparedCall, WrappedForm,
+    AgentName, FailureReply, HookHost, HookReply, HookRequest, HostSetup, NativeAnswer,
+    OpenQuestion, PreparedCall, WrappedForm,
 };
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse, Record, resolve_ask};
 use anyhook_run::agent::failure::DecodeFailure;
@@ -112,6 +112,13 @@ impl HookHost for EngineHost {
         let usage = UsageLog::open(&self.engine).map_err(|error| format!("{error:#}"))?;
         let summary = usage.summary(filter).unwrap_or_default();
         serde_json::to_value(summary).map_err(|error| error.to_string())
+    }
+
+    fn setup(&self) -> HostSetup {
+        HostSetup {
+            off: self.engine.off,
+            folders: self.engine.dirs.digest(),
+        }
     }
 
     fn redact(&self, record: &mut Record) {
