@@ -233,6 +233,14 @@ impl Adapter {
         own.chain(self.spec.payload.rows.get(set).into_iter().flatten())
     }
 
+    /// The rows by which the agent's payload of an event is written.
+    pub fn payload_rows<'a>(
+        &'a self,
+        event: &'a EventSpec,
+    ) -> impl Iterator<Item = &'a PayloadRow> {
+        self.rows(Some(event)).filter(|row| !row.alt)
+    }
+
     /// Where the payload of an event has a canonical field.
     pub fn payload_pointer(&self, event: &EventSpec, to: &str) -> Option<&str> {
         let set = event.common.as_deref().unwrap_or("common");

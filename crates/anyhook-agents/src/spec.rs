@@ -229,6 +229,10 @@ impl AgentSpec {
         for event in &mut self.events {
             event.note = None;
             event.approximate = None;
+            event.other_keys.clear();
+        }
+        for tool in &mut self.tools {
+            tool.other_keys.clear();
         }
         for profile in self.answers.values_mut() {
             profile.effect.clear();
@@ -421,6 +425,10 @@ pub struct PayloadRow {
     /// A second pointer for the same field, read if the first is missing.
     #[serde(default)]
     pub alt: bool,
+    /// The words that the field may have, if these are the agent's own: a program
+    /// that looks for one of them needs an agent with the same word.
+    #[serde(default)]
+    pub words: Vec<Str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -523,6 +531,10 @@ pub struct EventSpec {
     pub common: Option<Str>,
     #[serde(default)]
     pub rows: Vec<PayloadRow>,
+    /// Top-level keys of the payload that no row names, for conversions as in
+    /// [`ToolSpec::other_keys`].
+    #[serde(default)]
+    pub other_keys: Vec<Str>,
     /// Fixed canonical data (`status = "error"`).
     #[serde(default, with = "as_json")]
     pub data: Map<String, Value>,
@@ -564,6 +576,10 @@ pub struct ToolSpec {
     pub edits: Option<EditKeys>,
     /// Native key of a patch in the `*** Begin Patch` format.
     pub patch: Option<Str>,
+    /// Native keys of the input without a canonical one. A guard may read them, so
+    /// a conversion asks whether the target has them too.
+    #[serde(default)]
+    pub other_keys: Vec<Str>,
     /// Canonical keys that a rewrite really changes. Absent: all.
     pub rewritable: Option<Vec<Str>>,
     /// Read but never written.

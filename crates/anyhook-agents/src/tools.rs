@@ -77,6 +77,21 @@ impl Adapter {
             .or_else(|| writable().find(|tool| tool.also.iter().any(|also| also == canonical)))
     }
 
+    /// Whether calls of this tool have a canonical key of the input, as far as the
+    /// table says: encoding passes on every key.
+    pub fn tool_has_key(&self, tool: &ToolSpec, key: &str) -> bool {
+        let is_file_key = || matches!(key, "path" | "content" | "edits" | "files");
+        let is_renamed = || {
+            let input = Map::from_iter([(key.to_owned(), json!("value"))]);
+            let written = self.quirks.encode_tool(&tool.native, &input);
+            written.is_some_and(|written| !written.contains_key(key))
+        };
+        tool.keys.contains_key(key)
+            || (key == "edits" && tool.edits.is_some())
+            || (tool.patch.is_some() && is_file_key())
+            || is_renamed()
+    }
+
     /// Every native name under which a canonical tool may be called, the one
     /// that is written first.
     pub fn native_names(&self, canonical: &str) -> Vec<&str> {

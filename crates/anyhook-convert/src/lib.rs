@@ -283,6 +283,7 @@ fn to_canonical(
     let mut warnings = source.warnings.clone();
     if let Some(agent) = source.agent {
         report_unread_guards(agent, &manifest, &mut warnings);
+        report_agents_own_tools(agent, &manifest, &mut warnings);
         write_default_timeouts(&mut manifest, agent, source.default_timeout());
         write_missing_commands(&mut manifest, agent, &mut warnings);
         if options.drop_dialect {
@@ -352,6 +353,33 @@ fn report_unread_guards(
             agent.spec.name
         );
         warnings.push(file_warning(severity, key, message));
+    }
+}
+
+/// Reports hooks that only the agent itself can run: tools of its MCP servers.
+fn report_agents_own_tools(
+    agent: &Adapter,
+    manifest: &Manifest,
+    warnings: &mut Vec<ConversionWarning>,
+) {
+    for (index, hook) in manifest.hooks.iter().enumerate() {
+        if hook.handler.kind != HandlerKind::McpTool {
+            continue;
+        }
+        let severity = if hook.blocking {
+            WarningSeverity::Critical
+        } else {
+            WarningSeverity::Warning
+        };
+        let message = format!(
+            "only {} can call a tool of its MCP server: `anyhook run` reports this hook as failed",
+            agent.spec.name
+        );
+        warnings.push(ConversionWarning {
+            hook: Some(index + 1),
+            name: hook.name.clone(),
+            ..file_warning(severity, "handler.type", message)
+        });
     }
 }
 

@@ -1,7 +1,8 @@
 //! `extends = "<agent>"`: a table that states only how it differs from another.
 //!
 //! What describes the client itself (its names, files, variables, the shells
-//! that it starts hooks with) is never inherited. Of the rest, tables are merged key by key down to the level at
+//! that it starts hooks with, keys of its payloads without a canonical form) is
+//! never inherited. Of the rest, tables are merged key by key down to the level at
 //! which a value means something as a whole, and rows of `event`, `tool` and
 //! `hazard` by their name. Every value keeps the place it was written at, so
 //! that a message names the right file and line.
@@ -31,6 +32,9 @@ pub(super) const INHERITED: &[&str] = &[
 
 /// Lists whose rows have a name, and the key of that name.
 const NAMED_ROWS: &[(&str, &str)] = &[("event", "native"), ("tool", "native"), ("hazard", "id")];
+
+/// Key of `event` and `tool` rows that says what the client itself sends.
+const NOT_INHERITED: &str = "other_keys";
 
 /// Texts for people, in which `[inherit.words]` replaces words.
 const PROSE: &[&str] = &[
@@ -125,6 +129,15 @@ pub(super) fn merged<'a>(
         .collect();
     for pointer in &inherit.without {
         remove(&mut base, pointer)?;
+    }
+    for list in ["event", "tool"] {
+        if let Some(DeValue::Array(rows)) = base.get_mut(list).map(Spanned::get_mut) {
+            for row in rows.iter_mut() {
+                if let DeValue::Table(row) = row.get_mut() {
+                    row.remove(NOT_INHERITED);
+                }
+            }
+        }
     }
     let lists = [
         ("event", &inherit.events),

@@ -16,8 +16,8 @@ use anyhook_agents::config::MANIFEST_PROVIDER_DATA;
 use anyhook_model::{Handler, HandlerKind, registry};
 use serde_json::Value;
 
-use self::program_text::{ProgramText, has_word};
-use self::sample_calls::{SAMPLE, SAMPLE_CALLS, leaves_of, sample_event};
+use self::program_text::ProgramText;
+use self::sample_calls::{leaves_of, sample_event};
 use super::{HookFitter, TargetEvent, inline};
 use crate::ScriptText;
 use crate::report::WarningSeverity::{self, Critical, Info, Warning};
@@ -143,19 +143,19 @@ impl HookFitter<'_> {
         if !is_tool_event {
             return true;
         }
-        SAMPLE_CALLS.iter().any(|call| {
-            let sample = sample_event(&self.hook.event, *call, true);
-            let payload = match speaks {
-                None => serde_json::to_value(&sample).ok(),
-                Some(adapter) => adapter
-                    .encode(&sample, None)
-                    .map(|encoded| adapter.payload_of_program(encoded.payload)),
-            };
-            let payload = payload.unwrap_or_default();
-            let mut leaves = leaves_of(&payload).into_iter();
-            leaves.any(|(keys, value)| {
-                let is_of_call = value.contains(SAMPLE) || keys.len() > 1;
-                is_of_call && keys.iter().any(|key| has_word(text, key))
+        let text = ProgramText(Some(text));
+        self.sample_calls().iter().any(|call @ (kind, ..)| {
+            let sample = sample_event(&self.hook.event, *call);
+            let calls = self.source_calls(speaks, kind, &sample);
+            calls.iter().any(|call| {
+                leaves_of(&call.payload).iter().any(|leaf| {
+                    if leaf.is_optional() {
+                        leaf.keys.last().is_some_and(|key| text.reads(key))
+                    } else {
+                        (leaf.is_sample() || leaf.keys.len() > 1)
+                            && leaf.keys.iter().any(|key| text.reads(key))
+                    }
+                })
             })
         })
     }

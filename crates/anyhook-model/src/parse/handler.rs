@@ -78,6 +78,13 @@ impl Checker<'_> {
         if !there {
             self.missing(needed, start, help, path);
         }
+        if kind == HandlerKind::McpTool {
+            let message = "only the agent itself can call a tool of an MCP server: `anyhook run` \
+                           reports this hook as failed";
+            let finding = Diagnostic::warning("agent-only", start, message)
+                .help("keep the hook in the agent's own config, or call the service by `http`");
+            self.push(finding, path);
+        }
         for member in members {
             let readers = readers(&member.key);
             if !readers.is_empty() && !readers.contains(&kind) {

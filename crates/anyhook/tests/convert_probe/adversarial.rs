@@ -24,10 +24,13 @@ struct Case {
     settings: Value,
     /// Path and text of its files.
     files: &'static [(&'static str, &'static str)],
+    /// What it needs on the machine beside a shell.
+    program: Option<&'static str>,
 }
 
 const BASH: &str = "PreToolUse-Bash.json";
 const WRITE: &str = "PreToolUse-Write.json";
+const DESCRIBED: &str = "PreToolUse-Bash-subagent.json";
 const EDIT: &str = "PreToolUse-Edit.json";
 const MCP: &str = "PreToolUse-mcp__e2e__echo_back.json";
 
@@ -47,6 +50,7 @@ fn cases() -> Vec<Case> {
         handler,
         settings: Value::Null,
         files,
+        program: None,
     };
     let on = |call, case: Case| Case { call, ..case };
     let file: &[(&str, &str)] = &[("g.sh", DENIES)];
@@ -410,6 +414,182 @@ fn cases() -> Vec<Case> {
     all
 }
 
+/// Guards as people write them in the languages that they use, and what each reads.
+fn programs() -> Vec<Case> {
+    const PYTHON: &str = "#!/usr/bin/env python3\nimport json, os, sys\np = json.load(sys.stdin)\n";
+    const NODE: &str =
+        "#!/usr/bin/env node\nconst p = JSON.parse(require('fs').readFileSync(0, 'utf8'));\n";
+    const JQ: &str = "#!/bin/sh\npayload=$(cat)\n";
+    /// Call, matcher, and what must be true to deny.
+    type Row = (&'static str, &'static str, &'static str);
+    let python: &[Row] = &[
+        (
+            BASH,
+            "Bash",
+            "'echo' in p.get('tool_input', {}).get('command', '')",
+        ),
+        (BASH, "Bash", "'echo' in (p['tool_input'] or {})['command']"),
+        (BASH, "", "p['tool_name'] == 'Bash'"),
+        (BASH, "", "p['tool_name'].lower() == 'bash'"),
+        (BASH, "", "p['tool_name'].startswith('Ba')"),
+        (BASH, "", "p.get('tool_name') in {'Bash', 'Write'}"),
+        (WRITE, "", "p.get('tool_name') in ('Write', 'Edit')"),
+        (
+            WRITE,
+            "Write|Edit",
+            "p['tool_input']['file_path'].endswith('.txt')",
+        ),
+        (
+            WRITE,
+            "Write|Edit",
+            "'fake' in p['tool_input'].get('content', '')",
+        ),
+        (
+            EDIT,
+            "Edit",
+            "p['tool_input'].get('new_string') == 'goodbye'",
+        ),
+        (EDIT, "Edit", "p['tool_input'].get('replace_all') is False"),
+        (BASH, "Bash", "p['cwd'].startswith('/')"),
+        (
+            BASH,
+            "Bash",
+            "p.get('permission_mode') == 'bypassPermissions'",
+        ),
+        (
+            BASH,
+            "Bash",
+            "p.get('tool_use_id', '').startswith('toolu_')",
+        ),
+        (BASH, "Bash", "bool(p.get('prompt_id'))"),
+        (BASH, "Bash", "p['transcript_path'].endswith('.jsonl')"),
+        (BASH, "Bash", "p['hook_event_name'] == 'PreToolUse'"),
+        (
+            BASH,
+            "Bash",
+            "os.environ.get('CLAUDE_PROJECT_DIR') and p['tool_input']['command']",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "'Run' in p['tool_input'].get('description', '')",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "any('Run' in p['tool_input'].get(k, '') for k in ('description', 'x'))",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "p.get('agent_type') == 'general-purpose'",
+        ),
+        (DESCRIBED, "Bash", "'agent_id' in p"),
+        (DESCRIBED, "Bash", "'Run a command' in json.dumps(p)"),
+        (
+            MCP,
+            "mcp__.*",
+            "p['tool_input'].get('text') == 'hello-from-mcp'",
+        ),
+        (MCP, "mcp__.*", "p['tool_name'].split('__')[1] == 'e2e'"),
+        (
+            MCP,
+            "mcp__.*",
+            "p.get('mcp_server', {}).get('name') == 'e2e'",
+        ),
+    ];
+    let node: &[Row] = &[
+        (BASH, "Bash", "/echo/.test(p.tool_input?.command ?? '')"),
+        (BASH, "", "['Bash', 'Write'].includes(p.tool_name)"),
+        (
+            DESCRIBED,
+            "Bash",
+            "(({ tool_input: { description = '' } }) => description)(p)",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "p.tool_input[`description`] !== undefined",
+        ),
+        (BASH, "Bash", "p.tool_use_id"),
+        (WRITE, "Write", "p.tool_input.content.length > 3"),
+    ];
+    let jq: &[Row] = &[
+        (
+            BASH,
+            "Bash",
+            "(.tool_input.command // \"\") | test(\"echo\")",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "(.tool_input.description // \"\") | test(\"Run\")",
+        ),
+        (DESCRIBED, "Bash", ".tool_input | has(\"description\")"),
+        (DESCRIBED, "Bash", ".tool_input[\"description\"] != null"),
+        (
+            DESCRIBED,
+            "Bash",
+            "[.. | strings] | any(test(\"Run a command\"))",
+        ),
+        (BASH, "", ".tool_name | ascii_downcase == \"bash\""),
+        (BASH, "", ".tool_name | test(\"^Ba\")"),
+        (BASH, "Bash", ".permission_mode == \"bypassPermissions\""),
+    ];
+    let mut all = Vec::new();
+    let mut add = |program, ending, rows: &[Row], text: &dyn Fn(&str) -> String| {
+        for &(call, matcher, condition) in rows {
+            let name: &str = format!("g.{ending}").leak();
+            let script: &str = text(condition).leak();
+            all.push(Case {
+                label: format!("{program}: {condition}").leak(),
+                call,
+                matcher,
+                handler: line(&format!("./{name}")),
+                settings: Value::Null,
+                files: vec![(name, script)].leak(),
+                program: Some(program),
+            });
+        }
+    };
+    add("python3", "py", python, &|condition| {
+        format!("{PYTHON}if {condition}:\n    print('no', file=sys.stderr)\n    sys.exit(2)\n")
+    });
+    add("node", "js", node, &|condition| {
+        format!("{NODE}if ({condition}) {{\n  console.error('no');\n  process.exit(2);\n}}\n")
+    });
+    add("jq", "sh", jq, &|condition| {
+        format!(
+            "{JQ}if printf '%s' \"$payload\" | jq -e '{condition}' >/dev/null; then echo no >&2; exit 2; fi\nexit 0\n"
+        )
+    });
+    // Inline, and through other shells.
+    let check = "grep -q '\"description\":\"Run' && { echo no >&2; exit 2; }; exit 0";
+    let inline = |label, handler| Case {
+        label,
+        call: DESCRIBED,
+        matcher: "Bash",
+        handler,
+        settings: Value::Null,
+        files: &[],
+        program: None,
+    };
+    all.push(inline("inline grep", line(check)));
+    all.push(inline(
+        "exec form of a shell's text",
+        json!({"command": "sh", "args": ["-c", check]}),
+    ));
+    all.push(inline(
+        "key in a variable",
+        line("key=description; grep -q \"\\\"$key\\\"\" && { echo no >&2; exit 2; }; exit 0"),
+    ));
+    all.push(inline(
+        "text without its key",
+        line("grep -q 'Run a command' && { echo no >&2; exit 2; }; exit 0"),
+    ));
+    all
+}
+
 /// A case in the project of the executor, and its guard.
 fn set_up(executor: &Executor, index: usize, case: &Case) -> Guard {
     let scratch = &executor.scratch;
@@ -419,7 +599,7 @@ fn set_up(executor: &Executor, index: usize, case: &Case) -> Guard {
     }
     // Each case has a folder of its own below the project.
     let within = |text: &str| {
-        let mut text = text.replace("./g.sh", &format!("./{id}/g.sh"));
+        let mut text = text.replace("./g.", &format!("./{id}/g."));
         for folder in ["my rules/", "rules/", "$GUARDS/"] {
             text = text.replace(&format!("./{folder}"), &format!("./{id}/{folder}"));
         }
@@ -439,7 +619,9 @@ fn set_up(executor: &Executor, index: usize, case: &Case) -> Guard {
         other => {
             let mut handler = other.clone();
             handler["command"] = within(other["command"].as_str().unwrap()).into();
-            if let Some(first) = handler.get_mut("args").and_then(|args| args.get_mut(0)) {
+            if let Some(first) = handler.get_mut("args").and_then(|args| args.get_mut(0))
+                && first != "-c"
+            {
                 *first = format!("{id}/{}", first.as_str().unwrap()).into();
             }
             handler
@@ -463,6 +645,7 @@ fn set_up(executor: &Executor, index: usize, case: &Case) -> Guard {
         id,
         document,
         script: script.collect(),
+        reads_one_key: false,
     }
 }
 
@@ -525,8 +708,15 @@ pub(crate) fn check() {
     let only = std::env::var("PROBE_CASE").ok();
     let mut wrong = String::new();
     let mut count = 0;
-    for (index, case) in cases().iter().enumerate() {
-        if only.as_deref().is_some_and(|only| only != case.label) {
+    let cases: Vec<Case> = cases().into_iter().chain(programs()).collect();
+    for (index, case) in cases.iter().enumerate() {
+        let is_other = only.as_deref().is_some_and(|only| only != case.label);
+        let is_there = |program: &str| {
+            let found = executor.scratch.command("sh");
+            let found = found.run(["-c", &format!("command -v {program}")], "");
+            found.unwrap().exit == Some(0)
+        };
+        if is_other || !case.program.is_none_or(is_there) {
             continue;
         }
         let guard = set_up(&executor, index, case);

@@ -20,12 +20,21 @@ pub(crate) struct Guard {
     pub document: Value,
     /// The script `guards/<id>.sh`.
     pub script: String,
+    /// It reads one key, and is for the calls that have every key.
+    pub reads_one_key: bool,
 }
 
 impl Guard {
     /// Whether a deny of this call is what the guard is for: other tools may have
     /// a key of the same name.
     pub(crate) fn is_about(&self, call: &NativeCall) -> bool {
+        if self.reads_one_key || call.every_key.is_some() {
+            // What a payload has beside the input does not depend on the tool.
+            let is_enough = self.script.contains("rest")
+                || call.subject.is_mcp
+                || call.canonical.tool_name() == Some("shell");
+            return self.reads_one_key && call.every_key.is_some() && is_enough;
+        }
         !self.script.contains("'\"command") || call.canonical.tool_name() == Some("shell")
     }
 
@@ -62,7 +71,10 @@ fn single_quoted(text: &str) -> String {
 }
 
 /// The deny that the agent itself documents.
-fn native_deny(adapter: &Adapter, call: &NativeCall) -> String {
+fn native_deny(adapter: &Adapter, call: Option<&NativeCall>) -> String {
+    let Some(call) = call else {
+        return String::new();
+    };
     let response = HookResponse::deny("denied by the guard");
     let answer = adapter.render(&call.canonical, &response, RenderOptions::default());
     format!(
@@ -153,6 +165,7 @@ impl Guards<'_> {
                 format!("#!/bin/sh\n{script}\n")
             },
             id,
+            reads_one_key: false,
         });
     }
 
@@ -241,7 +254,12 @@ pub(crate) fn guards(adapter: &'static Adapter, calls: &[NativeCall]) -> Vec<Gua
             event,
             list: Vec::new(),
         };
-        add_guards(&mut guards, client, &at_event);
+        let (keyed, plain): (Vec<_>, Vec<_>) =
+            at_event.iter().partition(|call| call.every_key.is_some());
+        if !plain.is_empty() {
+            add_guards(&mut guards, client, &plain);
+        }
+        add_key_guards(&mut guards, client, &keyed);
         all.append(&mut guards.list);
     }
     all
@@ -249,7 +267,7 @@ pub(crate) fn guards(adapter: &'static Adapter, calls: &[NativeCall]) -> Vec<Gua
 
 fn add_guards(guards: &mut Guards<'_>, client: &Client, calls: &[&NativeCall]) {
     let adapter = guards.adapter;
-    let native = native_deny(adapter, calls[0]);
+    let native = native_deny(adapter, calls.first().copied());
     let keys = &client.keys;
     // Copilot CLI sends Claude's payload to events that are spelled as Claude's.
     let keys = if client.slug == "copilot-cli" && guards.event == "PreToolUse" {
@@ -389,6 +407,39 @@ fn add_guards(guards: &mut Guards<'_>, client: &Client, calls: &[&NativeCall]) {
     }
 }
 
+/// A guard for each key that a payload may have: it denies a call that has it.
+fn add_key_guards(guards: &mut Guards<'_>, client: &Client, calls: &[&NativeCall]) {
+    let native = native_deny(guards.adapter, calls.first().copied());
+    let deny = if client.slug == "cline" {
+        native.as_str()
+    } else {
+        DENY
+    };
+    let mut scripts: Vec<(String, String)> = Vec::new();
+    for call in calls {
+        let keyed = call.every_key.as_ref().unwrap();
+        for key in &keyed.top_level {
+            let script = format!("{READ}case $payload in *'\"{key}\":'*) {deny} ;; esac\n");
+            scripts.push((format!("reads the key {key}"), script));
+        }
+        // What follows the input is not read.
+        let input = format!(
+            "rest=${{payload#*'\"{}\":{{'}}\nrest=${{rest%%\\}}*}}\n",
+            keyed.input
+        );
+        for key in &keyed.in_input {
+            let script = format!("{READ}{input}case $rest in *'\"{key}\":'*) {deny} ;; esac\n");
+            scripts.push((format!("reads the key {key} of {}", keyed.input), script));
+        }
+    }
+    scripts.sort();
+    scripts.dedup();
+    for (label, script) in scripts {
+        guards.add_file(label, None, &script);
+        guards.list.last_mut().unwrap().reads_one_key = true;
+    }
+}
+
 /// Guards in a canonical manifest.
 pub(crate) fn manifest_guards() -> Vec<Guard> {
     let json_deny = r#"echo '{"decision":"deny","reason":"denied by the guard"}'"#;
@@ -502,6 +553,7 @@ pub(crate) fn manifest_guards() -> Vec<Guard> {
             document: serde_json::from_str(&document.replace("ID", &id)).unwrap(),
             script: format!("#!/bin/sh\n{script}\n"),
             id,
+            reads_one_key: false,
         });
     }
     let id = "canonical-failing";
@@ -512,6 +564,7 @@ pub(crate) fn manifest_guards() -> Vec<Guard> {
         document: json!({"spec": "hooks/1.0", "hooks": [hook]}),
         script: "#!/bin/sh\nexit 1\n".into(),
         id: id.into(),
+        reads_one_key: false,
     });
     guards
 }

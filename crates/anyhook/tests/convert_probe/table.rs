@@ -16,7 +16,7 @@ use anyhook_testkit::Scratch;
 use anyhook_testkit::reference_model::{Action, react};
 use serde_json::Value;
 
-use crate::calls::{NativeCall, captured, made_by};
+use crate::calls::{NativeCall, captured, made_by, with_every_key};
 use crate::execute::Executor;
 use crate::guards::{Guard, guards, manifest_guards};
 
@@ -91,7 +91,8 @@ impl Table {
     fn check_source(&self, source: &'static Adapter) {
         let scratch = &self.executor.scratch;
         let project = scratch.project().display().to_string();
-        let calls = captured(source, &project);
+        let mut calls = captured(source, &project);
+        calls.extend(with_every_key(source, &calls));
         for mut guard in guards(source, &calls) {
             let text = guard
                 .document

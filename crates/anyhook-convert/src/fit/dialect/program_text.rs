@@ -18,6 +18,20 @@ impl ProgramText<'_> {
         self.0.is_none_or(|text| has_word(text, word))
     }
 
+    /// Whether a key is read. One that is also an everyday word must follow what
+    /// leads to a key.
+    pub(super) fn reads(self, key: &str) -> bool {
+        let is_everyday_word = key.chars().all(|letter| letter.is_ascii_lowercase());
+        self.0.is_none_or(|text| {
+            if is_everyday_word {
+                let marks = ['.', '"', '\'', '`', '[', '(', '{', ',', '='];
+                word_places(text, key).any(|(left, _)| left.trim_end().ends_with(marks))
+            } else {
+                has_word(text, key)
+            }
+        })
+    }
+
     /// Whether a name is compared with something, and not just a word of the shell.
     pub(super) fn compares(self, name: &str) -> bool {
         let forms = ["\"@\"", "'@'", "= @", "=@", "@)", "|@", "@|", "\"@|", "^@"];
@@ -62,20 +76,60 @@ pub(super) fn is_word_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-pub(super) fn has_word(text: &str, word: &str) -> bool {
-    has_word_after(text, "", word)
+fn has_word(text: &str, word: &str) -> bool {
+    word_places(text, word).next().is_some()
+}
+
+/// The text before and after each place where it has the word.
+fn word_places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    text.match_indices(word).filter_map(|(start, found)| {
+        let left = text.get(..start)?;
+        let right = text.get(start + found.len()..)?;
+        let is_part = left.ends_with(is_word_letter) || right.starts_with(is_word_letter);
+        (!is_part).then_some((left, right))
+    })
 }
 
 /// Whether the text has the word, directly after `before`.
 fn has_word_after(text: &str, before: &str, word: &str) -> bool {
     let wanted = format!("{before}{word}");
     text.match_indices(&wanted).any(|(start, found)| {
-        let left = text.get(..start).and_then(|left| left.chars().next_back());
         let right = text.get(start + found.len()..);
-        let right = right.and_then(|right| right.chars().next());
-        (!before.is_empty() || !left.is_some_and(is_word_letter))
-            && !right.is_some_and(is_word_letter)
+        right.is_some_and(|right| !right.starts_with(is_word_letter))
     })
+}
+
+/// The keys that a program reads directly below `object`: `object.key`,
+/// `object["key"]`, `object.get("key")` and the like.
+pub(super) fn keys_read_below<'a>(text: &'a str, object: &'a str) -> Vec<&'a str> {
+    let mut keys = Vec::new();
+    for (_, right) in word_places(text, object) {
+        let mut right = right;
+        // A method such as `get` may come before the key.
+        for _ in 0..2 {
+            let is_glue = |letter: char| " \"'\\)]?.[({},|/".contains(letter);
+            let after = right.trim_start_matches(is_glue);
+            let glue = right.get(..right.len() - after.len()).unwrap_or_default();
+            let leads = glue.ends_with('.')
+                || ["[\"", "['", "(\"", "('", "[\\\"", "(\\\""]
+                    .iter()
+                    .any(|mark| glue.ends_with(mark));
+            let end = after.find(|letter: char| !is_word_letter(letter));
+            let (key, rest) = after.split_at(end.unwrap_or(after.len()));
+            if !leads || key.is_empty() || glue.contains('\n') {
+                break;
+            }
+            if key == "get" && rest.starts_with('(') {
+                right = rest;
+                continue;
+            }
+            if !rest.starts_with('(') && !keys.contains(&key) {
+                keys.push(key);
+            }
+            break;
+        }
+    }
+    keys
 }
 
 pub(super) fn exits_only_with_0_or_2(text: &str) -> bool {
@@ -84,4 +138,46 @@ pub(super) fn exits_only_with_0_or_2(text: &str) -> bool {
             let rest = text.get(start + found.len()..).unwrap_or_default();
             rest.starts_with('0') || rest.starts_with('2')
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_below_an_object_are_found_in_every_language() {
+        for (text, keys) in [
+            ("jq -r .tool_input.mode", &["mode"] as &[_]),
+            ("jq -r '.tool_input | .mode'", &["mode"]),
+            ("jq -r '(.tool_input // {}).mode'", &["mode"]),
+            ("jq -r '.tool_input[\"mode\"]'", &["mode"]),
+            ("p['tool_input']['mode']", &["mode"]),
+            ("p[\"tool_input\"].get(\"mode\", 1)", &["mode"]),
+            ("p.get('tool_input', {}).get('mode')", &["mode"]),
+            ("payload.tool_input?.mode === 1", &["mode"]),
+            ("p.tool_input.a || p.tool_input.b", &["a", "b"]),
+            ("p.tool_input.hasOwnProperty(k)", &[]),
+            ("p['tool_input'], p['session_id']", &[]),
+            ("jq .tool_input | grep x", &[]),
+            ("my_tool_input.mode", &[]),
+        ] {
+            assert_eq!(keys_read_below(text, "tool_input"), keys, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_everyday_word_is_a_key_only_where_keys_are() {
+        for (text, is_read) in [
+            ("jq .tool_input.timeout", true),
+            ("p['timeout']", true),
+            ("const { command, timeout } = p.tool_input", true),
+            ("key=timeout", true),
+            ("timeout 5 ./guard.sh", false),
+            ("exec timeout 5 ./guard.sh", false),
+            ("# stops after a timeout", false),
+            ("echo $timeout", false),
+        ] {
+            assert_eq!(ProgramText(Some(text)).reads("timeout"), is_read, "{text}");
+        }
+    }
 }
