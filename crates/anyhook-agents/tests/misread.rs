@@ -44,8 +44,11 @@ fn reading(adapter: &Adapter, event: &EventSpec, stdout: &str) -> (bool, Option<
     (decides, read.error, read.is_meant_as_deny)
 }
 
-/// Each answer that differs in one fixed value.
-fn with_other_words(answer: &Value, other: &dyn Fn(&Value) -> Option<Value>) -> Vec<Value> {
+/// Another word for a fixed value.
+type Change = dyn Fn(&Value) -> Option<Value>;
+
+/// The answer with other words where it has fixed values.
+fn with_other_words(answer: &Value, other: &Change) -> Vec<Value> {
     fn walk(value: &mut Value, at: &mut Vec<String>, visit: &mut dyn FnMut(&[String], &mut Value)) {
         if let Value::Object(map) = value {
             for (key, inner) in map.iter_mut() {
@@ -72,8 +75,9 @@ fn with_other_words(answer: &Value, other: &dyn Fn(&Value) -> Option<Value>) -> 
     let mut changed = answer.clone();
     let mut is_changed = false;
     for pointer in pointers {
-        let value = changed.pointer_mut(&pointer).unwrap();
-        if let Some(new) = other(value) {
+        if let Some(value) = changed.pointer_mut(&pointer)
+            && let Some(new) = other(value)
+        {
             *value = new;
             is_changed = true;
         }
@@ -95,8 +99,7 @@ fn a_deny_in_other_words_is_never_silent() {
         let unheard = |value: &Value| value.as_str().map(|_| json!("forbid it"));
         let number = |value: &Value| value.as_str().map(|_| json!(1));
         let quoted = |value: &Value| Some(json!(value.as_bool()?.to_string()));
-        let others: [&dyn Fn(&Value) -> Option<Value>; 5] =
-            [&upper, &denied, &unheard, &number, &quoted];
+        let others: [&Change; 5] = [&upper, &denied, &unheard, &number, &quoted];
         for other in others {
             for changed in with_other_words(&answer, other) {
                 let (decides, error, _) = reading(adapter, event, &changed.to_string());

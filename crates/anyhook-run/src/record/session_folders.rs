@@ -42,7 +42,7 @@ pub fn load(dirs: &Dirs, event: &HookEvent) -> SessionFolders {
     let Some(key) = key(event).filter(|_| dirs.is_state_trusted()) else {
         return SessionFolders::default();
     };
-    let known = read(&path(&dirs.state, &key)).into_iter();
+    let known = read_sessions(&path(&dirs.state, &key)).into_iter();
     let mut known = known.filter(|session| session.key == key);
     known.next().unwrap_or_default()
 }
@@ -54,7 +54,7 @@ pub fn add(dirs: &Dirs, event: &HookEvent, folders: &EventFolders, has_project: 
         return;
     };
     let path = path(&dirs.state, &key);
-    let mut sessions = read(&path);
+    let mut sessions = read_sessions(&path);
     let position = sessions.iter().position(|session| session.key == key);
     let known = position.map(|position| sessions.remove(position));
     let is_known = known.as_ref().is_some_and(|known| known.has_project);
@@ -105,7 +105,7 @@ fn path(state: &Path, key: &str) -> PathBuf {
     state.join(FOLDER).join(format!("{slot:02x}"))
 }
 
-fn read(path: &Path) -> Vec<SessionFolders> {
+fn read_sessions(path: &Path) -> Vec<SessionFolders> {
     let text = anyhook_util::fs::read_text(path, MAX_FILE_BYTES).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }
@@ -113,13 +113,14 @@ fn read(path: &Path) -> Vec<SessionFolders> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn event(name: &str, session: &str) -> HookEvent {
-        serde_json::from_value(json!({
-            "event": name, "source": "a", "session_id": session, "data": {},
-        }))
-        .unwrap()
+        HookEvent {
+            event: name.to_owned(),
+            source: "a".to_owned(),
+            session_id: Some(session.to_owned()),
+            ..HookEvent::default()
+        }
     }
 
     fn folders(names: &[&str]) -> EventFolders {

@@ -78,8 +78,7 @@ mod linux {
     /// only one of the two has changed, it was not moved. That is enough for a hook that
     /// ends soon. In a longer time both change by themselves, so then the kernel tells
     /// ([`Self::watch`]): not at once, because to close such a watch takes 75 µs, and
-    /// 20 ms on a busy machine. Of hooks that sleep for 50 ms, twenty took 172 ms with a
-    /// watch for each, and take 70 ms with one for the process.
+    /// 20 ms on a busy machine.
     #[derive(Debug, Default)]
     pub(in super::super) struct FolderWatch {
         /// Of a link the link itself: what it points to is among the others.
