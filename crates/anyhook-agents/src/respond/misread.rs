@@ -88,7 +88,7 @@ impl Adapter {
 
     fn misreading_of_object(&self, profile: &AnswerProfile, json: &Value) -> Option<Misreading> {
         let object = json.as_object()?;
-        let words = DecidingWords::of(profile);
+        let words = DecidingWords::in_profile(profile);
         words
             .unknown_word(json)
             .or_else(|| self.misspelt_key(&words, json))
@@ -202,7 +202,7 @@ struct DecidingWords<'a> {
 }
 
 impl<'a> DecidingWords<'a> {
-    fn of(profile: &'a AnswerProfile) -> Self {
+    fn in_profile(profile: &'a AnswerProfile) -> Self {
         let collect = |lists: &[&'a Vec<Template>]| {
             let mut words = BTreeMap::new();
             for template in lists.iter().flat_map(|list| list.iter()) {

@@ -201,7 +201,7 @@ impl Consent {
             }
         };
         let (checked, mut changed) = match read_limit {
-            Some(limit) => CheckedFiles::read(&named.files, limit, hash),
+            Some(limit) => CheckedFiles::check_contents(&named.files, limit, hash),
             None => CheckedFiles::check(&named.files, hash),
         };
         let is_known = |path: &&PathBuf| hash(path).is_some();

@@ -134,7 +134,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("state");
         let dirs = Dirs::from_lookup(|name| match name {
-            "ANYHOOK_STATE_DIR" => Some(state.clone().into()),
+            name if name == anyhook_util::env::ANYHOOK_STATE_DIR.name => Some(state.clone().into()),
             "HOME" => Some(folder.path().into()),
             _ => None,
         });

@@ -93,7 +93,7 @@ impl CheckedFiles {
 
     /// As [`Self::check`], for a hook that reads the files in this process: it gets what
     /// was compared. A file of more than `limit` bytes is only compared.
-    pub(super) fn read<'a>(
+    pub(super) fn check_contents<'a>(
         files: &[PathBuf],
         limit: u64,
         expected: impl Fn(&Path) -> Option<&'a String>,
@@ -209,24 +209,24 @@ mod tests {
         std::fs::write(&path, "a").unwrap();
         let hash = sha256(b"a");
         let files = [path.clone()];
-        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        let (checked, changed) = CheckedFiles::check_contents(&files, 1024, |_| Some(&hash));
         assert!(changed.is_empty());
         std::fs::write(&path, "b").unwrap();
         assert_eq!(checked.content(&path), Some(b"a".as_slice()));
         assert!(checked.changed_since().is_empty());
         // Changed before it was read, without approval, and gone.
-        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        let (checked, changed) = CheckedFiles::check_contents(&files, 1024, |_| Some(&hash));
         assert_eq!(
             (checked.content(&path), changed.as_slice()),
             (None, &files[..])
         );
-        let (checked, changed) = CheckedFiles::read(&files, 1024, |_| None);
+        let (checked, changed) = CheckedFiles::check_contents(&files, 1024, |_| None);
         assert_eq!(
             (checked.content(&path), changed.as_slice()),
             (None, &files[..])
         );
         std::fs::remove_file(&path).unwrap();
-        let (_, changed) = CheckedFiles::read(&files, 1024, |_| Some(&hash));
+        let (_, changed) = CheckedFiles::check_contents(&files, 1024, |_| Some(&hash));
         assert_eq!(changed, files);
     }
 
@@ -237,7 +237,7 @@ mod tests {
         std::fs::write(&path, "abcde").unwrap();
         let hash = sha256(b"abcde");
         let files = [path.clone()];
-        let (checked, changed) = CheckedFiles::read(&files, 4, |_| Some(&hash));
+        let (checked, changed) = CheckedFiles::check_contents(&files, 4, |_| Some(&hash));
         assert!(changed.is_empty());
         assert_eq!(checked.content(&path), None);
         assert!(!checked.has_content(&path, "other"));
