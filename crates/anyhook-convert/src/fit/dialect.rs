@@ -133,6 +133,7 @@ impl HookFitter<'_> {
             ScriptText::Missing if self.is_dialect_unstated() => Warning,
             _ => Critical,
         };
+        let problems = with_few_keys(problems);
         (severity, format!("{limit}: {}", problems.join("; ")))
     }
 
@@ -213,4 +214,29 @@ impl HookFitter<'_> {
         );
         self.warn_weakened("handler.env", message);
     }
+}
+
+/// Keys that a message names of a program whose text is not known.
+const MAX_POSSIBLE_KEYS: usize = 3;
+
+/// The same with the number of keys that a program may read instead of most of them.
+fn with_few_keys(problems: Vec<String>) -> Vec<String> {
+    let mut count = 0;
+    let mut kept: Vec<String> = Vec::new();
+    let mut last_key = 0;
+    for problem in problems {
+        if problem.starts_with("it may read `") {
+            count += 1;
+            if count > MAX_POSSIBLE_KEYS {
+                continue;
+            }
+            last_key = kept.len() + 1;
+        }
+        kept.push(problem);
+    }
+    if count > MAX_POSSIBLE_KEYS {
+        let more = count - MAX_POSSIBLE_KEYS;
+        kept.insert(last_key, format!("the same of {more} more keys"));
+    }
+    kept
 }
