@@ -78,7 +78,7 @@ const BLOCKS: &[(&str, &str, How)] = &[
     ("docs/configuration.md", "evaluator:", Config),
     (
         "docs/convert.md",
-        "anyhook convert .claude/settings.json --to cursor",
+        "anyhook convert .claude/settings.json --to codex",
         Commands,
     ),
     ("docs/convert.md", "hooks:", Below("spec: hooks/1.0\n")),

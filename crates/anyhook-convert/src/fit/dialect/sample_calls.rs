@@ -191,19 +191,6 @@ pub(super) fn encoded_calls(
         let rows = adapter.spec.tools.iter();
         let rows = rows.filter(|row| read_only || !row.read_only);
         let rows = rows.filter(|row| row.kinds().any(|own| own == kind));
-        // Of a tool of the kind that hides what its call does, such as text that is typed
-        // into a running command, no guard can read it: the agent's page says so.
-        let main = SAMPLE_CALLS.iter().find(|(own, _)| *own == kind);
-        let is_readable = |row: &&ToolSpec| {
-            main.is_none_or(|(_, keys)| keys.iter().any(|key| adapter.tool_has_key(row, key)))
-        };
-        let (readable, hidden): (Vec<&ToolSpec>, Vec<&ToolSpec>) = rows.partition(is_readable);
-        let rows = if readable.is_empty() {
-            hidden
-        } else {
-            readable
-        };
-        let rows = rows.into_iter();
         tools.extend(rows.map(|row| (Some(row.native.to_string()), Some(row))));
         tools.dedup_by(|left, right| left.0 == right.0);
     }
