@@ -206,10 +206,7 @@ impl Adapter {
                 .filter_map(|event| adapter.profile(Some(event)))
                 .flat_map(|profile| &profile.deny)
         });
-        let holes = denies
-            .map(|template| template.stdout.get())
-            .filter(|template| !only_holes(template))
-            .find_map(|template| unfill(template, &answer))?;
+        let holes = find_deny(denies, &answer)?;
         Some(HookResponse {
             decision: Some(Decision::Deny),
             reason: text_in(&holes, "reason"),
@@ -240,6 +237,18 @@ impl Adapter {
         likeness::complete_call(&mut event);
         event
     }
+}
+
+/// What an answer has in the holes of the deny that it fits. A deny that is only a reason
+/// fits anything.
+pub(super) fn find_deny<'a>(
+    denies: impl Iterator<Item = &'a Template>,
+    answer: &Value,
+) -> Option<Holes> {
+    denies
+        .map(|template| template.stdout.get())
+        .filter(|template| !only_holes(template))
+        .find_map(|template| unfill(template, answer))
 }
 
 /// The text in a hole.

@@ -8,6 +8,7 @@ use anyhook_model::suggest::nearest;
 use anyhook_model::{Decision, HookEvent, HookResponse, lenient_json};
 use serde_json::{Map, Value};
 
+use super::decode::find_deny;
 use crate::Adapter;
 use crate::spec::{AnswerProfile, PlainText, Template};
 
@@ -121,10 +122,7 @@ impl Adapter {
     /// Whether it denies at another event of the agent.
     fn is_deny_elsewhere(&self, json: &Value) -> bool {
         let denies = self.spec.answers.values().flat_map(|it| &it.deny);
-        denies
-            .map(|template| template.stdout.get())
-            .filter(|template| !crate::template::only_holes(template))
-            .any(|template| crate::template::unfill(template, json).is_some())
+        find_deny(denies, json).is_some()
     }
 }
 
@@ -135,14 +133,16 @@ fn is_deny_of_any(json: &Value) -> bool {
 
 /// The object that the output ends with, if a line before its end begins it.
 fn answer_after_text(text: &str) -> Option<Value> {
-    let starts = text.match_indices('{').filter(|(position, _)| {
-        let line = text.get(..*position).unwrap_or_default();
-        let line = line.rsplit('\n').next().unwrap_or_default();
-        line.trim().is_empty()
+    let mut end_of_line = 0;
+    let lines = text.split_inclusive('\n').map(|line| {
+        let start = end_of_line;
+        end_of_line += line.len();
+        (start, line)
     });
-    let mut ends = starts.take(MAX_ANSWER_STARTS).filter_map(|(position, _)| {
-        let rest = text.get(position..)?;
-        lenient_json::parse(rest.trim_end()).ok()
+    let starts = lines.filter(|(_, line)| line.trim_start().starts_with('{'));
+    let mut ends = starts.take(MAX_ANSWER_STARTS).filter_map(|(start, _)| {
+        let rest = text.get(start..)?;
+        lenient_json::parse(rest.trim()).ok()
     });
     ends.find(Value::is_object)
 }
