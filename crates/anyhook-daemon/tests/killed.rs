@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhook_daemon::{Daemon, DaemonConfig, JournalSource};
 use anyhook_model::Answer;
@@ -137,6 +137,9 @@ fn stored(store: &dyn Store) -> Vec<String> {
     }
 }
 
+/// A daemon that has stored nothing new for this long has caught up.
+const MAX_STANDSTILL: Duration = Duration::from_secs(60);
+
 fn rounds() -> usize {
     std::env::var("ANYHOOK_TEST_KILLS").map_or(100, |count| count.parse().unwrap())
 }
@@ -184,10 +187,21 @@ fn kill_rounds(store: &str) {
     }
     let (mut child, _) = start(dir.path(), store);
     let reader = anyhook_store::open(store).unwrap();
-    support::eventually(|| {
+    // However long a busy machine takes to catch up: it must not stop before the end.
+    let (mut stored_before, mut grown_at) = (0, Instant::now());
+    loop {
         let found: BTreeSet<_> = stored(&*reader).into_iter().collect();
-        acknowledged.is_subset(&found)
-    });
+        if acknowledged.is_subset(&found) {
+            break;
+        }
+        if found.len() > stored_before {
+            (stored_before, grown_at) = (found.len(), Instant::now());
+        }
+        let missing = acknowledged.difference(&found).count();
+        let standstill = grown_at.elapsed();
+        assert!(standstill < MAX_STANDSTILL, "{missing} events are missing");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     let found = stored(&*reader);
