@@ -25,7 +25,7 @@ use crate::map::{MappedMessage, Mapper};
 use crate::open_requests::{DecisionToken, OpenRequests, OpenVerdict};
 use crate::process::{self, ProcessGroup, Signal};
 use crate::pump::{Pump, PumpEnd, SharedWriter, write_lines};
-use crate::wire::{IncomingMessage, RequestId, readable_bytes};
+use crate::wire::{IncomingMessage, RequestId, inspect_message};
 
 /// How long the output of a server that has exited may stay quiet before it counts as
 /// ended: a process that left the group may keep it open.
@@ -243,20 +243,14 @@ struct ProxyBridge<W> {
 impl<W: Write + Send + 'static> ProxyBridge<W> {
     fn carry_to_server(&self, client: impl Read) {
         let is_writing = AtomicBool::new(false);
-        let inspect = |line: &[u8]| -> Option<()> {
-            let readable;
-            let message = if let Some(message) = IncomingMessage::parse(line) {
-                message
-            } else {
-                readable = readable_bytes(line)?;
-                IncomingMessage::parse(&readable)?
-            };
+        let inspect = |message: &IncomingMessage<'_>| -> Option<()> {
             match message.answered_id() {
                 Some(id) => lock(&self.held).remove(id),
-                None => lock(&self.mapper).observe_client(&message),
+                None => lock(&self.mapper).observe_client(message),
             }
             None
         };
+        let inspect = |line: &[u8]| inspect_message(line, inspect);
         let ended = Pump::new(client, &self.to_server, &is_writing).run(inspect, |(), _| {});
         if let PumpEnd::Reader(last) = ended {
             let _ = write_lines(&self.to_server, &last);
@@ -265,15 +259,8 @@ impl<W: Write + Send + 'static> ProxyBridge<W> {
 
     /// Whether writing to the client failed.
     fn carry_to_client(self: &Arc<Self>, server: impl Read) -> bool {
-        let inspect = |line: &[u8]| {
-            let readable;
-            let message = if let Some(message) = IncomingMessage::parse(line) {
-                message
-            } else {
-                readable = readable_bytes(line)?;
-                IncomingMessage::parse(&readable)?
-            };
-            let mapped = lock(&self.mapper).map_server(&message);
+        let inspect = |message: &IncomingMessage<'_>| {
+            let mapped = lock(&self.mapper).map_server(message);
             if let MappedMessage::Resolved(id) = &mapped {
                 lock(&self.held).remove(id);
             }
@@ -289,6 +276,7 @@ impl<W: Write + Send + 'static> ProxyBridge<W> {
             }
             None
         };
+        let inspect = |line: &[u8]| inspect_message(line, inspect);
         let hold = |approval, line: &[u8]| self.hold(approval, line);
         let ended = Pump::new(server, &self.to_client, &self.is_writing).run(inspect, hold);
         // From here on there is only writing left.

@@ -93,8 +93,20 @@ impl<'a> IncomingMessage<'a> {
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// What `inspect` finds in a line's message; bytes that are not UTF-8 are replaced.
+pub(crate) fn inspect_message<T>(
+    line: &[u8],
+    inspect: impl FnOnce(&IncomingMessage<'_>) -> Option<T>,
+) -> Option<T> {
+    if let Some(message) = IncomingMessage::parse(line) {
+        return inspect(&message);
+    }
+    let readable = readable_bytes(line)?;
+    inspect(&IncomingMessage::parse(&readable)?)
+}
+
 /// Bytes that are not UTF-8 with what is not replaced.
-pub(crate) fn readable_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
+fn readable_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
     match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(_) => None,
         Cow::Owned(text) => Some(text.into_bytes()),

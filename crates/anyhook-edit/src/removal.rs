@@ -14,7 +14,7 @@ use crate::error::EditError;
 use crate::patch::{EditAction, context_hashes};
 use crate::path::Key;
 use crate::text::{Insertion, slice, splice};
-use crate::undo::{UndoMethod, UndoResult};
+use crate::undo::{UndoMethod, UndoResult, undo_steps};
 
 /// One element that was taken out, with everything needed to put it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,18 +103,9 @@ pub fn put_back(
     removals: &[Removal],
     options: &EditOptions,
 ) -> Result<UndoResult, EditError> {
-    let mut restored = UndoResult {
-        text: text.to_owned(),
-        method: UndoMethod::Absent,
-    };
-    for removal in removals.iter().rev() {
-        let next = put_one_back(&restored.text, removal, options)?;
-        restored = UndoResult {
-            text: next.text,
-            method: restored.method.max(next.method),
-        };
-    }
-    Ok(restored)
+    undo_steps(text, removals, |text, removal| {
+        put_one_back(text, removal, options)
+    })
 }
 
 fn put_one_back(

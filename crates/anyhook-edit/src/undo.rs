@@ -80,12 +80,21 @@ pub fn undo_all(
     patches: &[Patch],
     ours: &dyn Fn(&Value) -> bool,
 ) -> Result<UndoResult, EditError> {
+    undo_steps(text, patches, |text, patch| undo(text, patch, ours))
+}
+
+/// Undoes the last step first. The method is the least exact one of all.
+pub(crate) fn undo_steps<T>(
+    text: &str,
+    steps: &[T],
+    undo_step: impl Fn(&str, &T) -> Result<UndoResult, EditError>,
+) -> Result<UndoResult, EditError> {
     let mut undone = UndoResult {
         text: text.to_owned(),
         method: UndoMethod::Absent,
     };
-    for patch in patches.iter().rev() {
-        let next = undo(&undone.text, patch, ours)?;
+    for step in steps.iter().rev() {
+        let next = undo_step(&undone.text, step)?;
         undone = UndoResult {
             text: next.text,
             method: undone.method.max(next.method),

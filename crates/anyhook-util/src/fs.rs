@@ -181,14 +181,14 @@ pub fn read_bytes_and_metadata(path: &Path, limit: u64) -> io::Result<(Vec<u8>, 
 /// Renames a file over another one. On Windows a program that has just opened
 /// the other one, such as a virus scanner, prevents that for a moment.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    const ATTEMPTS: u32 = 40;
+    const MAX_ATTEMPTS: u32 = 40;
     const RETRY_DELAY: Duration = Duration::from_millis(25);
     let is_transient = |error: &io::Error| {
         // Access denied, sharing violation, lock violation.
         cfg!(windows) && matches!(error.raw_os_error(), Some(5 | 32 | 33)) && !to.is_dir()
     };
     let mut result = std::fs::rename(from, to);
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         match &result {
             Err(error) if is_transient(error) => std::thread::sleep(RETRY_DELAY),
             _ => break,

@@ -53,6 +53,12 @@ pub fn hmac_sha256(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+/// The slot, below `slot_count`, that a hash in hexadecimal falls into, by its first digits.
+pub fn slot_of_hash(hash: &str, slot_count: u32) -> u32 {
+    let start = hash.get(..8).unwrap_or_default();
+    u32::from_str_radix(start, 16).unwrap_or_default() % slot_count
+}
+
 /// Two lower-case digits per byte.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');

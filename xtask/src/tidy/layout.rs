@@ -36,10 +36,8 @@ fn product_sources() -> Vec<(std::path::PathBuf, String)> {
 fn defined_name<'a>(line: &'a str, keyword: &str) -> Option<&'a str> {
     let line = line.trim_start();
     let line = line.strip_prefix("pub").map_or(line, |rest| {
-        rest.strip_prefix("(crate)")
-            .or_else(|| rest.strip_prefix("(super)"))
-            .unwrap_or(rest)
-            .trim_start()
+        let scoped = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        scoped.map_or(rest, |(_, rest)| rest).trim_start()
     });
     let rest = line.strip_prefix(keyword)?.strip_prefix(' ')?;
     let end = rest

@@ -1,9 +1,12 @@
 //! `git`: losing work or history.
 
+mod push;
+mod settings;
+
 use super::Objections;
 use crate::input::GuardInput;
-use crate::paths::glob_matches;
 use crate::shell::{Invocation, first_operand, is_option};
+use settings::{environment_aliases, is_hook_switch, sets_prune_at_once};
 
 /// Options of `git` itself that take the next word.
 const GLOBAL_VALUES: &[&str] = &[
@@ -79,44 +82,6 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
         }
     }
     found.ask_if_incomplete(input);
-}
-
-/// Aliases that `GIT_CONFIG_KEY_0` and `GIT_CONFIG_VALUE_0` define.
-fn environment_aliases(invocation: &Invocation) -> Vec<(String, String)> {
-    let value = |name: &str| {
-        let mut variables = invocation.variables.iter();
-        variables
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.text.clone())
-    };
-    let keys = invocation.variables.iter().filter_map(|(name, key)| {
-        let number = name.strip_prefix("GIT_CONFIG_KEY_")?;
-        let alias = key.text.strip_prefix("alias.")?;
-        Some((
-            alias.to_owned(),
-            value(&format!("GIT_CONFIG_VALUE_{number}"))?,
-        ))
-    });
-    keys.collect()
-}
-
-/// Variables that switch the hooks of a project off.
-fn is_hook_switch(name: &str) -> bool {
-    matches!(
-        name,
-        "HUSKY"
-            | "HUSKY_SKIP_HOOKS"
-            | "PRE_COMMIT_ALLOW_NO_CONFIG"
-            | "SKIP"
-            | "LEFTHOOK"
-            | "GIT_HOOKS_SKIP"
-            | "OVERCOMMIT_DISABLE"
-            | "OVERCOMMIT_SKIP"
-            | "SKIP_SIMPLE_GIT_HOOKS"
-            | "SKIP_HOOKS"
-            | "SKIP_GIT_HOOKS"
-            | "NO_VERIFY"
-    )
 }
 
 fn judge_invocation(
@@ -231,19 +196,6 @@ fn judge_invocation(
     call.judge_verb(&verb, aliases, found);
 }
 
-/// `git -c gc.pruneExpire=now gc`.
-fn sets_prune_at_once(invocation: &Invocation) -> bool {
-    invocation.texts().any(|text| {
-        let text = text.to_ascii_lowercase();
-        text.split_once('=').is_some_and(|(key, value)| {
-            matches!(
-                key,
-                "gc.pruneexpire" | "gc.reflogexpire" | "gc.reflogexpireunreachable"
-            ) && matches!(value, "now" | "all" | "0")
-        })
-    })
-}
-
 /// Whether what follows a commit is a file: a path, or a name with an extension.
 fn names_file(operands: &[&str]) -> bool {
     operands.iter().skip(1).any(|text| {
@@ -304,45 +256,6 @@ impl GitCall<'_> {
         self.texts
             .iter()
             .any(|text| text.contains(crate::shell::UNKNOWN))
-    }
-
-    /// `--no-verify`, not as the value of another option.
-    fn skips_hooks(&self, short: bool) -> bool {
-        let mut skips_next = false;
-        for text in self.before_dashes() {
-            if std::mem::take(&mut skips_next) {
-                continue;
-            }
-            if is_option(text, "", &["--no-verify"]) && text.len() > 8 {
-                return true;
-            }
-            if let Some(cluster) = text
-                .strip_prefix('-')
-                .filter(|cluster| !cluster.starts_with('-'))
-            {
-                for (index, letter) in cluster.char_indices() {
-                    if short && letter == 'n' {
-                        return true;
-                    }
-                    if "mFCctuSA".contains(letter) {
-                        skips_next = index + 1 == cluster.len() && !"uS".contains(letter);
-                        break;
-                    }
-                }
-            } else if matches!(
-                text,
-                "--message"
-                    | "--file"
-                    | "--author"
-                    | "--date"
-                    | "--reuse-message"
-                    | "--trailer"
-                    | "--fixup"
-            ) {
-                skips_next = true;
-            }
-        }
-        false
     }
 
     fn judge_verb(
@@ -563,148 +476,6 @@ impl GitCall<'_> {
                 found.deny("history", shown(), "this overwrites branches");
             }
             _ => {}
-        }
-    }
-
-    fn judge_push(&self, operands: &[&str], found: &mut Objections<'_>) {
-        let shown = || self.invocation.shown();
-        let is_dry = self.has("n", &["--dry-run"]);
-        if is_dry {
-            return;
-        }
-        let force = self.before_dashes().any(|text| {
-            is_option(text, "f", &["--force"])
-                && !text.starts_with("--force-")
-                && !text.starts_with("--force=")
-        });
-        let refs = operands.get(1..).unwrap_or_default();
-        if force
-            || self.before_dashes().any(|text| text == "--mirror")
-            || refs.iter().any(|text| text.starts_with('+'))
-        {
-            found.deny(
-                "force-push",
-                shown(),
-                "this overwrites remote history; use `--force-with-lease`",
-            );
-        }
-        if self.has("d", &["--delete", "--prune"])
-            || refs
-                .iter()
-                .any(|text| text.starts_with(':') && text.len() > 1)
-        {
-            found.deny(
-                "delete-remote",
-                shown(),
-                "this deletes branches or tags of the remote",
-            );
-        }
-        if self.skips_hooks(false) {
-            found.deny(
-                "no-verify",
-                shown(),
-                "this skips the project's git hooks; fix what they report",
-            );
-        }
-        for pattern in found
-            .options
-            .all("--protect")
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-        {
-            let hits = refs.iter().any(|text| {
-                let target = text.rsplit(':').next().unwrap_or_default();
-                let target = target
-                    .trim_start_matches('+')
-                    .trim_start_matches("refs/heads/");
-                // `refs/heads/*:refs/heads/*` pushes every branch.
-                glob_matches(&pattern, target)
-                    || target.contains('*') && glob_matches(target, &pattern)
-            });
-            let pushes_all = self.has("", &["--all", "--branches"]);
-            if hits || pushes_all {
-                found.deny(
-                    "protected-branch",
-                    shown(),
-                    format!(
-                        "`{pattern}` is protected; push another branch and open a pull request"
-                    ),
-                );
-            }
-        }
-        let hidden = self
-            .invocation
-            .words
-            .iter()
-            .any(|word| word.is_unknown() && !word.sources.is_empty());
-        let may_be_protected = found.options.has("--protect")
-            && refs.iter().any(|text| text.contains(crate::shell::UNKNOWN));
-        if may_be_protected {
-            found.ask_user(
-                "dynamic",
-                shown(),
-                "which branch this pushes is only known at run time",
-            );
-        }
-        if hidden
-            && self.has_unknown()
-            && operands
-                .first()
-                .is_some_and(|first| first.contains(crate::shell::UNKNOWN))
-        {
-            found.ask_user(
-                "dynamic",
-                shown(),
-                "what this pushes is only known at run time",
-            );
-        }
-    }
-
-    fn judge_config(
-        &self,
-        operands: &[&str],
-        aliases: &mut Vec<(String, String)>,
-        found: &mut Objections<'_>,
-    ) {
-        let mut words = operands
-            .iter()
-            .copied()
-            .filter(|text| !matches!(*text, "set" | "unset"));
-        // `--file F` takes a value, which is no key.
-        let key = words
-            .find(|text| text.contains('.') && !text.contains('/'))
-            .unwrap_or_default()
-            .to_ascii_lowercase();
-        let value = words.next();
-        if self.has("", &["--get", "--get-all", "--list", "--get-regexp"])
-            || operands.first() == Some(&"get")
-        {
-            return;
-        }
-        if let Some(alias) = key.strip_prefix("alias.")
-            && let Some(value) = value
-        {
-            aliases.push((alias.to_owned(), value.to_owned()));
-        }
-        if key == "clean.requireforce" && value == Some("false") {
-            aliases.push((key.clone(), String::new()));
-        }
-        if key == "core.hookspath" && value.is_some_and(|value| value.starts_with(['/', '~'])) {
-            found.ask_user(
-                "no-verify",
-                self.invocation.shown(),
-                "this replaces the project's git hooks by those of another folder",
-            );
-        }
-        if key == "core.hookspath"
-            && (value.is_some() || self.has("", &["--unset", "--unset-all"]))
-            && value.is_some_and(|value| value.is_empty() || value.starts_with("/dev/"))
-        {
-            found.deny(
-                "no-verify",
-                self.invocation.shown(),
-                "this switches the project's git hooks off",
-            );
         }
     }
 }

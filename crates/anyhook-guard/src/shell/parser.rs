@@ -4,10 +4,13 @@
 //! Linear in the length of the text, but for `((`, which is looked ahead once
 //! per level. Recursion is bounded by [`MAX_NESTING`].
 
-use super::syntax::{
-    Assignment, BlockKind, RedirectKind, Script, ScriptItem, ScriptWord, SimpleCommand, Step,
-    SyntaxRedirect, VariableOperator, WordPart,
-};
+mod compound;
+mod redirects;
+mod words;
+
+use super::syntax::{Assignment, BlockKind, Script, ScriptItem, ScriptWord, SimpleCommand, Step};
+use redirects::PendingBody;
+use words::resolve_bodies;
 
 /// Deeper text is not read: the guards ask.
 pub(super) const MAX_NESTING: usize = 100;
@@ -38,12 +41,6 @@ pub(super) fn parse(text: &str, nesting: usize) -> Parsed {
         is_too_deep: parser.is_too_deep,
         has_errors: parser.has_errors,
     }
-}
-
-struct PendingBody {
-    delimiter: String,
-    strips_tabs: bool,
-    is_quoted: bool,
 }
 
 struct Parser<'a> {
@@ -143,65 +140,6 @@ impl<'a> Parser<'a> {
             }
             self.at += 1;
             self.end_line();
-        }
-    }
-
-    /// Reads the bodies of here-documents after the line that announced them.
-    fn end_line(&mut self) {
-        for pending in std::mem::take(&mut self.pending) {
-            let start = self.at;
-            let end;
-            loop {
-                let line_start = self.at;
-                let rest = self.rest();
-                if rest.is_empty() {
-                    end = self.at;
-                    break;
-                }
-                let length = rest.find('\n').map_or(rest.len(), |found| found + 1);
-                self.at += length;
-                let line = self
-                    .slice(line_start, self.at)
-                    .trim_end_matches(['\n', '\r']);
-                let line = if pending.strips_tabs {
-                    line.trim_start_matches('\t')
-                } else {
-                    line
-                };
-                if line == pending.delimiter {
-                    end = line_start;
-                    break;
-                }
-                // `$(cat <<X … X)` may be closed on the delimiter's line.
-                if line
-                    .strip_prefix(&pending.delimiter)
-                    .is_some_and(|rest| rest.trim_start().starts_with(')') && self.nesting > 0)
-                {
-                    end = line_start;
-                    self.at = line_start + pending.delimiter.len();
-                    break;
-                }
-            }
-            let text = self.slice(start, end);
-            let body = if pending.is_quoted {
-                ScriptWord::literal(text)
-            } else {
-                let mut inner = Parser {
-                    text,
-                    at: 0,
-                    nesting: self.nesting,
-                    pending: Vec::new(),
-                    bodies: Vec::new(),
-                    is_too_deep: false,
-                    has_errors: false,
-                };
-                let parts = inner.quoted_parts(None);
-                self.is_too_deep |= inner.is_too_deep;
-                let mut word = ScriptWord { parts };
-                resolve_word_bodies(&mut word, &mut inner.bodies);
-                word
-            };
-            self.bodies.push(body);
         }
     }
 
@@ -373,184 +311,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn close(&mut self, end: &str) {
-        if self.is_at_end(end) {
-            self.at += end.len();
-        } else {
-            self.has_errors = true;
-        }
-    }
-
-    fn finish_block(&mut self, steps: Script, kind: BlockKind) -> ScriptItem {
-        let mut redirects = Vec::new();
-        loop {
-            self.skip_blanks();
-            let Some(redirect) = self.redirect() else {
-                break;
-            };
-            redirects.push(redirect);
-        }
-        ScriptItem::Block {
-            steps,
-            redirects,
-            kind,
-        }
-    }
-
-    fn if_command(&mut self) -> ScriptItem {
-        self.at += 2;
-        let mut steps = self.block(&["then", "fi"]);
-        while let word @ ("then" | "else" | "elif") = self.word_here() {
-            self.at += word.len();
-            let branch = self.block(&["then", "elif", "else", "fi"]);
-            steps.push(Step {
-                item: ScriptItem::Block {
-                    steps: branch,
-                    redirects: Vec::new(),
-                    kind: BlockKind::Conditional,
-                },
-                is_alternative: false,
-            });
-        }
-        self.close("fi");
-        self.finish_block(steps, BlockKind::Group)
-    }
-
-    fn for_command(&mut self) -> Option<ScriptItem> {
-        self.skip_blanks();
-        let mut words = None;
-        let mut variable = String::new();
-        if self.starts_with("((")
-            && let Some(end) = self.arithmetic_end(2)
-        {
-            let parts = self.arithmetic(2, end);
-            words = Some(vec![ScriptWord { parts }]);
-        } else {
-            self.word()?
-                .bare()
-                .unwrap_or_default()
-                .clone_into(&mut variable);
-            self.skip_lines();
-            if self.word_here() == "in" {
-                self.at += 2;
-                words = Some(self.words());
-            }
-        }
-        self.skip_blanks();
-        self.eat(";");
-        self.skip_lines();
-        let is_braced = self.word_here() == "{";
-        self.close(if is_braced { "{" } else { "do" });
-        let end = if is_braced { "}" } else { "done" };
-        let steps = self.block(&[end]);
-        self.close(end);
-        let ScriptItem::Block {
-            steps, redirects, ..
-        } = self.finish_block(steps, BlockKind::Conditional)
-        else {
-            return None;
-        };
-        Some(ScriptItem::For {
-            variable,
-            words,
-            steps,
-            redirects,
-        })
-    }
-
-    fn case_command(&mut self) -> Option<ScriptItem> {
-        self.at += 4;
-        self.skip_blanks();
-        let subject = self.word()?;
-        self.skip_lines();
-        self.close("in");
-        let mut steps = vec![Step {
-            item: ScriptItem::Words(vec![subject]),
-            is_alternative: false,
-        }];
-        loop {
-            self.skip_lines();
-            if self.peek().is_none() || self.word_here() == "esac" {
-                break;
-            }
-            self.eat("(");
-            // Patterns up to the parenthesis.
-            loop {
-                self.skip_blanks();
-                match self.peek() {
-                    None => break,
-                    Some(b')') => {
-                        self.at += 1;
-                        break;
-                    }
-                    Some(b'|' | b'\n') => self.at += 1,
-                    _ => {
-                        let before = self.at;
-                        let pattern = self.word();
-                        steps.extend(pattern.map(|pattern| Step {
-                            item: ScriptItem::Words(vec![pattern]),
-                            is_alternative: false,
-                        }));
-                        if self.at == before {
-                            self.has_errors = true;
-                            self.character();
-                        }
-                    }
-                }
-            }
-            let branch = self.block(&[";;", ";&", "esac"]);
-            steps.push(Step {
-                item: ScriptItem::Block {
-                    steps: branch,
-                    redirects: Vec::new(),
-                    kind: BlockKind::Conditional,
-                },
-                is_alternative: false,
-            });
-            if self.eat(";;") {
-                self.eat("&");
-            } else {
-                self.eat(";&");
-            }
-        }
-        self.close("esac");
-        Some(self.finish_block(steps, BlockKind::Group))
-    }
-
-    fn test_command(&mut self) -> ScriptItem {
-        self.at += 2;
-        let mut words = Vec::new();
-        loop {
-            self.skip_lines();
-            let Some(byte) = self.peek() else {
-                self.has_errors = true;
-                break;
-            };
-            if self.word_here() == "]]" {
-                self.at += 2;
-                break;
-            }
-            let before = self.at;
-            if !b"<>".contains(&byte) || self.peek_at(1) == Some(b'(') {
-                words.extend(self.word());
-            }
-            if self.at == before {
-                self.at += 1;
-            }
-        }
-        ScriptItem::Words(words)
-    }
-
-    fn function(&mut self, name: Option<ScriptWord>) -> Option<ScriptItem> {
-        self.skip_lines();
-        let body = self.nested(Self::command)?;
-        let name = name?.bare()?.to_owned();
-        Some(ScriptItem::Function {
-            name,
-            body: Box::new(body),
-        })
-    }
-
     /// Words up to the end of the command.
     fn words(&mut self) -> Vec<ScriptWord> {
         let mut words = Vec::new();
@@ -688,88 +448,6 @@ impl<'a> Parser<'a> {
             }
         })
     }
-
-    fn redirect(&mut self) -> Option<SyntaxRedirect> {
-        let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        let mut descriptor = self.slice(start, self.at).to_owned();
-        if self.at == start && self.peek() == Some(b'{') {
-            let bytes = self.text.as_bytes().get(start + 1..).unwrap_or_default();
-            let length = name_length(bytes);
-            if length > 0
-                && bytes.get(length) == Some(&b'}')
-                && matches!(bytes.get(length + 1), Some(b'<' | b'>'))
-            {
-                self.slice(start + 1, start + 1 + length)
-                    .clone_into(&mut descriptor);
-                self.at += length + 2;
-            }
-        }
-        if self.starts_with("<(") || self.starts_with(">(") {
-            self.at = start;
-            return None;
-        }
-        let found = REDIRECT_OPERATORS
-            .iter()
-            .find(|(operator, _)| self.starts_with(operator));
-        let Some((operator, kind)) = found else {
-            self.at = start;
-            return None;
-        };
-        self.at += operator.len();
-        self.skip_blanks();
-        if matches!(*operator, "<<" | "<<-") {
-            return Some(self.announce_body(*operator == "<<-"));
-        }
-        let word = self.word().unwrap_or_default();
-        let is_descriptor = |word: &ScriptWord| {
-            word.bare().is_some_and(|text| {
-                text.bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'-')
-            })
-        };
-        let kind = match kind {
-            // `>& file` is a redirect of both outputs.
-            RedirectKind::Duplicate if *operator == ">&" && !is_descriptor(&word) => {
-                RedirectKind::Output
-            }
-            kind => *kind,
-        };
-        Some(SyntaxRedirect {
-            kind,
-            word,
-            body: None,
-            descriptor,
-        })
-    }
-
-    fn announce_body(&mut self, strips_tabs: bool) -> SyntaxRedirect {
-        let start = self.at;
-        let word = self.word().unwrap_or_default();
-        let raw = self.slice(start, self.at);
-        let delimiter = word
-            .parts
-            .iter()
-            .map(|part| match part {
-                WordPart::Text { text, .. } => text.as_str(),
-                _ => "",
-            })
-            .collect();
-        let index = self.bodies.len() + self.pending.len();
-        self.pending.push(PendingBody {
-            delimiter,
-            strips_tabs,
-            is_quoted: raw.contains(['\'', '"', '\\']),
-        });
-        SyntaxRedirect {
-            kind: RedirectKind::Text,
-            word: ScriptWord::default(),
-            body: Some(index),
-            descriptor: String::new(),
-        }
-    }
 }
 
 /// Bytes of a variable's name at the start.
@@ -782,22 +460,3 @@ pub(super) fn name_length(bytes: &[u8]) -> usize {
         _ => 0,
     }
 }
-
-mod words;
-use words::{resolve_bodies, resolve_word_bodies};
-
-/// The longest first.
-const REDIRECT_OPERATORS: [(&str, RedirectKind); 12] = [
-    ("&>>", RedirectKind::Append),
-    ("&>", RedirectKind::Output),
-    (">>", RedirectKind::Append),
-    (">|", RedirectKind::Output),
-    (">&", RedirectKind::Duplicate),
-    (">", RedirectKind::Output),
-    ("<<<", RedirectKind::Text),
-    ("<<-", RedirectKind::Text),
-    ("<<", RedirectKind::Text),
-    ("<>", RedirectKind::ReadWrite),
-    ("<&", RedirectKind::Duplicate),
-    ("<", RedirectKind::Input),
-];

@@ -18,9 +18,9 @@ use crate::target::Target;
 const TRUST_QUERY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// File and trust status of a bridge entry, as the program lists it.
-type ListedHook = (PathBuf, String);
+type ListedEntry = (PathBuf, String);
 
-pub(super) fn listed_trust(listed: &[ListedHook], target: &Target) -> AgentTrust {
+pub(super) fn listed_trust(listed: &[ListedEntry], target: &Target) -> AgentTrust {
     let own_path = real_path(&target.path);
     let states: Vec<&str> = listed
         .iter()
@@ -48,7 +48,7 @@ pub(super) fn list_hooks(
     machine: &Machine,
     adapter: &'static Adapter,
     bridged: &[&Target],
-) -> Option<Vec<ListedHook>> {
+) -> Option<Vec<ListedEntry>> {
     let arguments = &adapter.spec.ledger.as_ref()?.list_hooks;
     if bridged.is_empty() || arguments.is_empty() {
         return None;

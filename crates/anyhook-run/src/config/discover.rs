@@ -7,25 +7,31 @@
 //! has its own hooks. For the same reason a manifest above the repository
 //! applies if the user has trusted it.
 
+mod dirs;
+mod files;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhook_model::Scope;
-use anyhook_util::env;
-use anyhook_util::fs::{read_text, read_text_and_metadata};
-use anyhook_util::hash::{PartsHash, sha256};
-use anyhook_util::paths::{canonicalize, normal_form};
-use anyhook_util::system::OperatingSystem;
+use anyhook_util::paths::canonicalize;
 use openhook::discovery::FILE_NAME;
 
 use crate::config::account::Account;
 use crate::config::cache::FileStamp;
 use crate::config::folders::EventFolders;
 use crate::config::owner::FileOwner;
-use crate::config::policy::locks_env;
 use crate::run::exec::command::normalize_path;
+use dirs::USUAL_CONFIG_BASE;
+use files::{list_folder, listed_paths, read_listed};
+
+pub(crate) use dirs::TRUST_FOLDER;
+pub use dirs::{Dirs, is_locked};
+pub use files::ConfigSource;
 
 /// File names of a manifest, preferred first.
 pub const MANIFEST_NAMES: [&str; 4] = ["hooks.yaml", "hooks.yml", "hooks.json", "hooks.jsonc"];
@@ -36,9 +42,6 @@ const POLICY_NAMES: [&str; 4] = ["policy.json", "policy.jsonc", "policy.yaml", "
 /// File names of the user's settings, preferred first.
 const SETTINGS_NAMES: [&str; 4] = ["config.yaml", "config.yml", "config.json", "config.jsonc"];
 
-/// The folder of the consents in the state folder.
-pub(crate) const TRUST_FOLDER: &str = "trust";
-
 /// Whether a manifest, a policy or the settings can have this file name.
 pub(crate) fn is_config_name(name: &std::ffi::OsStr) -> bool {
     let names = [MANIFEST_NAMES, POLICY_NAMES, SETTINGS_NAMES];
@@ -48,9 +51,6 @@ pub(crate) fn is_config_name(name: &std::ffi::OsStr) -> bool {
 /// The folder of a project's manifest.
 pub const PROJECT_FOLDER: &str = ".anyhook";
 
-/// A larger manifest, policy or settings file is an error.
-const MAX_CONFIG_BYTES: u64 = 4 * 1024 * 1024;
-
 /// What nobody has approved is read only up to this size, and parsed only as far
 /// as all such files of an event are not larger together: a repository that
 /// nobody has approved must not make every call slow.
@@ -59,169 +59,6 @@ pub(crate) const MAX_UNAPPROVED_BYTES: u64 = 32 * 1024;
 /// Of more folders with hooks in each other, the inner ones are read only if their
 /// hooks are approved.
 const MAX_UNAPPROVED_PROJECTS: usize = 16;
-
-/// Of a folder with more entries each name is tried instead.
-const MAX_LISTED_ENTRIES: usize = 512;
-
-/// Where programs keep their configuration, in the home folder.
-const USUAL_CONFIG_BASE: &str = if cfg!(windows) {
-    "AppData/Roaming"
-} else {
-    ".config"
-};
-
-/// Stands for a folder whose place is not known: nothing can be there.
-const NO_FOLDER: &str = if cfg!(windows) {
-    r"\\.\NUL\anyhook"
-} else {
-    "/dev/null/anyhook"
-};
-
-/// The folders of anyhook's own files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dirs {
-    pub config: PathBuf,
-    pub state: PathBuf,
-    pub managed: PathBuf,
-    /// No project is searched above it.
-    pub home: Option<PathBuf>,
-    /// Folders that the environment names and that are not used.
-    pub problems: Vec<LoadProblem>,
-}
-
-impl Dirs {
-    /// By `ANYHOOK_*_DIR`, else by the conventions of the platform.
-    pub fn from_env() -> Self {
-        Self::from_lookup(env::by_name_os)
-    }
-
-    /// Of relative paths none counts: they would depend on the agent's folder, so
-    /// that a repository could contain the user's configuration. On a locked
-    /// installation the environment does not count at all.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
-        let managed = platform_managed(&lookup);
-        let is_locked = locks_env(&managed);
-        let mut problems = Vec::new();
-        let mut path = |variable: env::Variable| {
-            let value = lookup(variable.name).filter(|value| !value.is_empty() && !is_locked);
-            let path = normal_form(PathBuf::from(value?));
-            if path.is_absolute() {
-                return Some(path);
-            }
-            problems.push(LoadProblem {
-                scope: Scope::User,
-                message: format!("`{}` is not an absolute path", variable.name),
-                path,
-            });
-            None
-        };
-        let mut home = None;
-        if cfg!(windows) {
-            // A POSIX shell may have set the other one, to something else.
-            home = path(env::USERPROFILE);
-        }
-        let home = home.or_else(|| path(env::HOME));
-        let home = home.or_else(|| Account::current().map(|account| account.home.clone()));
-        let mut base = |variable: env::Variable, default: &str| {
-            let base = path(variable).or_else(|| Some(home.as_ref()?.join(default)));
-            base.map(|base| base.join("anyhook"))
-        };
-        let (config, state) = if cfg!(windows) {
-            (
-                base(env::APPDATA, USUAL_CONFIG_BASE),
-                base(env::LOCALAPPDATA, "AppData/Local"),
-            )
-        } else {
-            (
-                base(env::XDG_CONFIG_HOME, USUAL_CONFIG_BASE),
-                base(env::XDG_STATE_HOME, ".local/state"),
-            )
-        };
-        let config = path(env::ANYHOOK_CONFIG_DIR).or(config);
-        let state = path(env::ANYHOOK_STATE_DIR).or(state);
-        let redirected = path(env::ANYHOOK_MANAGED_DIR);
-        if config.is_none() || state.is_none() {
-            problems.push(LoadProblem {
-                scope: Scope::User,
-                path: PathBuf::from("~"),
-                message: format!(
-                    "your home folder is not known: `{}` is not set, and you have no entry in the password database",
-                    env::HOME.name
-                ),
-            });
-        }
-        let state = state.unwrap_or_else(|| PathBuf::from(NO_FOLDER));
-        if let Ok(owner) = FileOwner::from_path(&state)
-            && let Err(why) = owner.check_user(&state)
-        {
-            problems.push(LoadProblem {
-                scope: Scope::User,
-                message: format!("{why}; approvals and caches in it do not count"),
-                path: state.clone(),
-            });
-        }
-        Self {
-            config: config.unwrap_or_else(|| PathBuf::from(NO_FOLDER)),
-            state,
-            managed: redirected.unwrap_or(managed),
-            home,
-            problems,
-        }
-    }
-
-    /// Whether the configuration folder is part of a project. A repository's
-    /// files are not the user's, whatever the environment says; a home folder
-    /// that is a repository is, and so is the usual configuration folder in it.
-    fn is_config_in(&self, project: &Path) -> bool {
-        is_projects_own(&self.config, project)
-    }
-
-    /// Equal for all processes that look for hooks in the same folders.
-    pub fn digest(&self) -> String {
-        let mut digest = PartsHash::default();
-        for path in [Some(&self.config), Some(&self.managed), self.home.as_ref()] {
-            let path = path.map(|path| canonical_path(path).0).unwrap_or_default();
-            digest.add(path.as_os_str().as_encoded_bytes());
-        }
-        digest.finish()
-    }
-
-    /// Whether the administrator has hooks, or may have: in a folder that cannot be read.
-    pub(crate) fn has_managed_manifest(&self) -> bool {
-        let listing = list_folder(&self.managed);
-        listing.map_or(true, |listing| {
-            let mut manifests = listed_paths(&self.managed, &listing, &MANIFEST_NAMES);
-            manifests.next().is_some()
-        })
-    }
-
-    /// Whether approvals and caches in the state folder count: only the user can
-    /// have written them.
-    pub(crate) fn is_state_trusted(&self) -> bool {
-        !self
-            .problems
-            .iter()
-            .any(|problem| problem.path == self.state)
-    }
-
-    /// Why nothing can be written to the state folder, for the user. Creates it if
-    /// it is missing.
-    pub(crate) fn recording_problem(&self) -> Option<String> {
-        let why = state_write_problem(&self.state)?;
-        let state = self.state.display();
-        Some(format!("events cannot be recorded in `{state}`: {why}"))
-    }
-
-    /// The state folder for approvals: one that is empty if another user can
-    /// have written them.
-    pub(crate) fn approvals_state(&self) -> &Path {
-        if self.is_state_trusted() {
-            &self.state
-        } else {
-            Path::new(NO_FOLDER)
-        }
-    }
-}
 
 /// Whether a file or folder belongs to the project that it is in, and not to the user.
 fn is_projects_own(path: &Path, project: &Path) -> bool {
@@ -246,124 +83,6 @@ pub(crate) fn project_around(path: &Path) -> Option<PathBuf> {
     let folder = real.parent()?;
     let project = folder.ancestors().find(is_project)?;
     is_projects_own(&real, project).then(|| project.to_owned())
-}
-
-#[cfg(unix)]
-fn state_write_problem(state: &Path) -> Option<String> {
-    use rustix::fs::{Access, access, statvfs};
-    let volume = match statvfs(state) {
-        Err(rustix::io::Errno::NOENT) => {
-            return anyhook_util::fs::create_private_dir(state)
-                .err()
-                .map(|error| error.to_string());
-        }
-        Err(error) => return Some(error.to_string()),
-        Ok(volume) => volume,
-    };
-    if volume.f_blocks > 0 && volume.f_bavail == 0 {
-        return Some("the disk is full".to_owned());
-    }
-    let error = access(state, Access::WRITE_OK | Access::EXEC_OK).err()?;
-    Some(error.to_string())
-}
-
-#[cfg(not(unix))]
-fn state_write_problem(_state: &Path) -> Option<String> {
-    None
-}
-
-/// Whether the managed folder overrides the user's environment.
-pub fn is_locked(lookup: impl Fn(&str) -> Option<OsString>) -> bool {
-    locks_env(&platform_managed(&lookup))
-}
-
-/// The folder of this platform for the config of all users.
-fn platform_managed(lookup: &impl Fn(&str) -> Option<OsString>) -> PathBuf {
-    let _ = lookup;
-    #[cfg(windows)]
-    {
-        use known_folders::{KnownFolder, get_known_folder_path};
-        // A project could set the variable, through an agent.
-        let data = get_known_folder_path(KnownFolder::ProgramData);
-        let data = data.or_else(|| lookup(env::PROGRAM_DATA.name).map(PathBuf::from));
-        let data = data.filter(|data| data.is_absolute());
-        let data = data.unwrap_or_else(|| PathBuf::from(r"C:\ProgramData"));
-        normal_form(data).join("anyhook")
-    }
-    #[cfg(not(windows))]
-    PathBuf::from(unix_managed_folder(OperatingSystem::CURRENT))
-}
-
-#[cfg_attr(
-    windows,
-    allow(dead_code, reason = "Windows itself names the folder there")
-)]
-fn unix_managed_folder(system: OperatingSystem) -> &'static str {
-    match system {
-        OperatingSystem::MacOs => "/Library/Application Support/anyhook",
-        OperatingSystem::Linux | OperatingSystem::Windows => "/etc/anyhook",
-    }
-}
-
-/// The text of a manifest or policy.
-#[derive(Debug, Clone)]
-pub struct ConfigSource {
-    pub scope: Scope,
-    pub path: PathBuf,
-    /// The project's root: for a project's own file the folder that contains
-    /// `.anyhook`, else the event's project.
-    pub root: PathBuf,
-    /// Empty if only its hash is known.
-    pub text: String,
-    /// The hash of a text that was not read.
-    pub(super) known_hash: Option<String>,
-    /// The owner of the file that was read.
-    pub(super) owner: FileOwner,
-    /// That of the file before it was read.
-    pub(super) stamp: Option<FileStamp>,
-}
-
-impl ConfigSource {
-    /// A file of a project, whose owner does not matter.
-    pub fn of_project(path: PathBuf, root: PathBuf, text: String) -> Self {
-        Self {
-            scope: Scope::Project,
-            path,
-            root,
-            text,
-            known_hash: None,
-            owner: FileOwner::default(),
-            stamp: None,
-        }
-    }
-
-    pub(super) fn text_hash(&self) -> String {
-        let known = self.known_hash.clone();
-        known.unwrap_or_else(|| sha256(self.text.as_bytes()))
-    }
-
-    /// Reads a text of which only the hash is known.
-    pub(super) fn load_text(&mut self) -> Result<(), LoadProblem> {
-        let Some(hash) = &self.known_hash else {
-            return Ok(());
-        };
-        let text = read_text(&self.path, MAX_CONFIG_BYTES);
-        let same = text.and_then(|text| {
-            if sha256(text.as_bytes()) == *hash {
-                Ok(text)
-            } else {
-                Err(io::Error::other("it was changed while it was read"))
-            }
-        });
-        let unreadable = |error| LoadProblem::unreadable(self.scope, &self.path, &error);
-        self.text = same.map_err(unreadable)?;
-        self.known_hash = None;
-        Ok(())
-    }
-
-    pub fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(&self.root)
-    }
 }
 
 /// The config that applies to one event.
@@ -711,239 +430,4 @@ pub(super) fn read_settings(folder: &Path) -> Result<Option<(PathBuf, String)>, 
     let names = &SETTINGS_NAMES;
     let file = read_listed(Scope::User, folder, &listing, names, |_| false, |_, _| None)?;
     Ok(file.map(|file| (file.path, file.text)))
-}
-
-/// The names in a folder: one listing is cheaper than an attempt per name. If the
-/// folder cannot be listed or is large, all names that could be there.
-fn list_folder(folder: &Path) -> io::Result<Vec<OsString>> {
-    let all_names = || {
-        let names = [MANIFEST_NAMES, POLICY_NAMES, SETTINGS_NAMES];
-        names.into_iter().flatten().map(OsString::from).collect()
-    };
-    match std::fs::read_dir(folder) {
-        Ok(entries) => {
-            let names = entries.flatten().map(|entry| entry.file_name());
-            let names: Vec<_> = names.take(MAX_LISTED_ENTRIES).collect();
-            if names.len() < MAX_LISTED_ENTRIES {
-                Ok(names)
-            } else {
-                Ok(all_names())
-            }
-        }
-        Err(error) => match error.kind() {
-            io::ErrorKind::PermissionDenied => Ok(all_names()),
-            io::ErrorKind::NotFound => Ok(Vec::new()),
-            // The place for which there is no folder, below a file.
-            io::ErrorKind::NotADirectory if !folder.exists() => Ok(Vec::new()),
-            _ => Err(error),
-        },
-    }
-}
-
-/// The files of these names in a listing of their folder.
-fn listed_paths(
-    folder: &Path,
-    listing: &[OsString],
-    names: &[&str],
-) -> impl Iterator<Item = PathBuf> {
-    let listed = |name: &&&str| listing.iter().any(|entry| entry == **name);
-    names.iter().filter(listed).map(|name| folder.join(name))
-}
-
-/// A file of a folder.
-struct ListedFile {
-    path: PathBuf,
-    text: String,
-    /// Instead of the text.
-    known_hash: Option<String>,
-    metadata: Metadata,
-}
-
-/// The first file of these names that exists. One that is too large for a file
-/// that nobody has approved is not read, nor one whose hash is known.
-fn read_listed(
-    scope: Scope,
-    folder: &Path,
-    listing: &[OsString],
-    names: &[&str],
-    is_too_large: impl Fn(u64) -> bool,
-    known_hash: impl Fn(&Path, &Metadata) -> Option<String>,
-) -> Result<Option<ListedFile>, LoadProblem> {
-    for path in listed_paths(folder, listing, names) {
-        let metadata = path.metadata().ok().filter(Metadata::is_file);
-        if scope == Scope::Project && metadata.as_ref().is_some_and(|it| is_too_large(it.len())) {
-            let limit = MAX_UNAPPROVED_BYTES / 1024;
-            let message = format!(
-                "it is not trusted, and larger than {limit} KiB; read it, then run `anyhook trust`"
-            );
-            return Err(LoadProblem {
-                scope,
-                path,
-                message,
-            });
-        }
-        if let Some(metadata) = metadata
-            && let Some(hash) = known_hash(&path, &metadata)
-        {
-            return Ok(Some(ListedFile {
-                path,
-                text: String::new(),
-                known_hash: Some(hash),
-                metadata,
-            }));
-        }
-        match read_text_and_metadata(&path, MAX_CONFIG_BYTES) {
-            Ok((text, metadata)) => {
-                return Ok(Some(ListedFile {
-                    path,
-                    text,
-                    known_hash: None,
-                    metadata,
-                }));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if path.is_symlink() {
-                    let error = io::Error::other("it is a link to a file that does not exist");
-                    return Err(LoadProblem::unreadable(scope, &path, &error));
-                }
-            }
-            Err(error) => return Err(LoadProblem::unreadable(scope, &path, &error)),
-        }
-    }
-    Ok(None)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn paths(found: &FoundConfig) -> Vec<(Scope, String)> {
-        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-        found
-            .manifests
-            .iter()
-            .map(|source| {
-                (
-                    source.scope,
-                    format!("{}/{}", name(&source.root), name(&source.path)),
-                )
-            })
-            .collect()
-    }
-
-    fn write(path: &Path, text: &str) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    #[test]
-    fn every_unix_has_its_own_managed_folder() {
-        let folders = [OperatingSystem::MacOs, OperatingSystem::Linux].map(unix_managed_folder);
-        let expected = ["/Library/Application Support/anyhook", "/etc/anyhook"];
-        assert_eq!(folders, expected);
-    }
-
-    #[test]
-    fn managed_then_user_then_every_manifest_up_to_the_repository() {
-        let scratch = tempfile::tempdir().unwrap();
-        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
-        let dirs = Dirs {
-            config: base.join("config"),
-            state: base.join("state"),
-            managed: base.join("managed"),
-            home: Some(base.to_owned()),
-            problems: Vec::new(),
-        };
-        write(&base.join("config/hooks.json"), "{}");
-        write(&base.join("managed/hooks.yaml"), "{}");
-        write(&base.join("above/.anyhook/hooks.yaml"), "not looked at");
-        write(&base.join("above/repo/.git/HEAD"), "");
-        write(&base.join("above/repo/.anyhook/hooks.yml"), "");
-        write(&base.join("above/repo/.anyhook/policy.json"), "{}");
-        write(&base.join("above/repo/pkg/.anyhook/hooks.json"), "");
-        write(&base.join("above/repo/pkg/src/main"), "");
-        let found = discover(&dirs, &base.join("above/repo/pkg/src"));
-        assert_eq!(found.root, base.join("above/repo"));
-        let expected = [
-            (Scope::Managed, "repo/hooks.yaml"),
-            (Scope::User, "repo/hooks.json"),
-            (Scope::Project, "repo/hooks.yml"),
-            (Scope::Project, "pkg/hooks.json"),
-        ];
-        assert_eq!(
-            paths(&found),
-            expected.map(|(scope, path)| (scope, path.to_owned()))
-        );
-        assert_eq!(found.policies.len(), 1);
-        assert_eq!(found.problems, []);
-
-        // Above the repository only what has consent, and a folder that does not exist.
-        let start = EventFolders::from_folder(&base.join("above/repo/pkg/gone/../gone/deep"));
-        let is_approved = |path: &Path| path == base.join("above/.anyhook/hooks.yaml");
-        let approvals = Approvals::Known {
-            manifest: &is_approved,
-            project: &|_| false,
-            text_hash: &|_, _| None,
-        };
-        let found = discover_at(&dirs, &start, approvals);
-        assert_eq!(
-            paths(&found)[2],
-            (Scope::Project, "above/hooks.yaml".to_owned())
-        );
-        assert_eq!(found.manifests.len(), 5);
-
-        // Several roots.
-        let start = EventFolders {
-            folders: ["none", "above/repo/pkg", "above"]
-                .map(|folder| base.join(folder))
-                .to_vec(),
-        };
-        let found = discover_at(&dirs, &start, Approvals::Ignored);
-        let expected = ["above/hooks.yaml", "repo/hooks.yml", "pkg/hooks.json"];
-        assert_eq!(
-            paths(&found)[2..],
-            expected.map(|path| (Scope::Project, path.to_owned()))
-        );
-
-        // Outside a repository the walk ends at the home folder.
-        let found = discover(&dirs, &base.join("above"));
-        assert_eq!(found.root, base.join("above"));
-        assert_eq!(found.manifests.len(), 3);
-    }
-
-    #[test]
-    fn a_file_that_is_not_text_is_a_problem_and_does_not_end_the_search() {
-        let scratch = tempfile::tempdir().unwrap();
-        let base = &anyhook_util::paths::canonicalize(scratch.path()).unwrap();
-        let dirs = Dirs {
-            config: base.join("config"),
-            state: base.join("state"),
-            managed: base.join("none"),
-            home: None,
-            problems: Vec::new(),
-        };
-        write(&base.join(".git/HEAD"), "");
-        std::fs::create_dir_all(base.join("config/hooks.yaml")).unwrap();
-        std::fs::create_dir_all(base.join(".anyhook")).unwrap();
-        std::fs::write(base.join(".anyhook/hooks.json"), [0xff, 0xfe, 0]).unwrap();
-        let found = discover(&dirs, base);
-        assert!(found.manifests.is_empty());
-        assert_eq!(found.problems.len(), 2);
-    }
-
-    #[test]
-    fn folders_by_environment() {
-        let lookup = |name: &str| match name {
-            "HOME" => Some("/home/me".into()),
-            "XDG_STATE_HOME" => Some("/state".into()),
-            "ANYHOOK_MANAGED_DIR" => Some("/managed".into()),
-            _ => None,
-        };
-        if cfg!(unix) {
-            let dirs = Dirs::from_lookup(lookup);
-            assert_eq!(dirs.config, Path::new("/home/me/.config/anyhook"));
-            assert_eq!(dirs.state, Path::new("/state/anyhook"));
-            assert_eq!(dirs.managed, Path::new("/managed"));
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhook_util::fs::{read_bytes, replace};
-use anyhook_util::hash::{hmac_sha256, sha256};
+use anyhook_util::hash::{hmac_sha256, sha256, slot_of_hash};
 
 use crate::config::cache::FileStamp;
 use crate::config::cache_key::CacheKey;
@@ -26,7 +26,7 @@ const MIN_AGE: Duration = Duration::from_secs(3);
 
 const VERSION: &str = "known texts 1";
 
-const SLOTS: u32 = 256;
+const SLOT_COUNT: u32 = 256;
 
 const MAC_BYTES: usize = 32;
 const HASH_DIGITS: usize = 64;
@@ -73,8 +73,7 @@ fn seal(key: &CacheKey, record: &[u8]) -> [u8; MAC_BYTES] {
 
 fn slot_path(state: &Path, path: &Path) -> PathBuf {
     let hash = sha256(path.as_os_str().as_encoded_bytes());
-    let start = hash.get(..8).unwrap_or_default();
-    let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+    let slot = slot_of_hash(&hash, SLOT_COUNT);
     state.join(FOLDER).join(format!("text-{slot:02x}"))
 }
 

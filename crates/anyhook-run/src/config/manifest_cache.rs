@@ -14,7 +14,7 @@
 //! A segment has one line per hook: its position, its matcher and the hook itself
 //! as JSON, separated by tabs (which JSON does not contain). A manifest is known by
 //! the hash of its text and its format: one text can mean different things in two
-//! formats. Its file is one of [`SLOTS`], chosen by that hash, and is overwritten by
+//! formats. Its file is one of [`SLOT_COUNT`], chosen by that hash, and is overwritten by
 //! the next manifest with the same slot: nothing accumulates.
 
 use std::borrow::Cow;
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_model::{CompiledMatcher, Format, Hook, HookEvent, MatchTarget, Matcher};
 use anyhook_util::fs::open_regular;
-use anyhook_util::hash::{hex, hmac_sha256, sha256};
+use anyhook_util::hash::{hex, hmac_sha256, sha256, slot_of_hash};
 
 use crate::config::cache_key::CacheKey;
 
@@ -36,7 +36,7 @@ const MAGIC: &str = "anyhook plan ";
 
 /// The number of files. Two manifests with one slot parse each other's out of it, so
 /// it is larger than the number of projects that most users have.
-const SLOTS: u32 = 4096;
+const SLOT_COUNT: u32 = 4096;
 
 /// Changes with the file format and with the fields of a hook.
 const VERSION: &str = concat!("6/", env!("CARGO_PKG_VERSION"));
@@ -54,8 +54,7 @@ pub(super) fn manifest_hash(format: Format, text_hash: &str) -> String {
 
 /// The cache file of a manifest.
 fn slot_path(state: &Path, manifest: &str) -> PathBuf {
-    let start = manifest.get(..8).unwrap_or_default();
-    let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+    let slot = slot_of_hash(manifest, SLOT_COUNT);
     state.join(FOLDER).join(format!("{slot:03x}"))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_guard::RuleSet;
 use anyhook_util::fs::{read_bytes, replace};
-use anyhook_util::hash::{hmac_sha256, sha256};
+use anyhook_util::hash::{hmac_sha256, sha256, slot_of_hash};
 
 use crate::config::cache_key::CacheKey;
 use crate::config::manifest_cache::FOLDER;
@@ -18,7 +18,7 @@ use crate::config::manifest_cache::FOLDER;
 const VERSION: &str = concat!("rules 2/", env!("CARGO_PKG_VERSION"));
 
 /// The number of files; more rules files than this overwrite each other's.
-const SLOTS: u32 = 256;
+const SLOT_COUNT: u32 = 256;
 
 const MAC_BYTES: usize = 32;
 
@@ -62,8 +62,7 @@ impl<'a> RulesCache<'a> {
     }
 
     fn path(&self) -> PathBuf {
-        let start = self.text_hash.get(..8).unwrap_or_default();
-        let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+        let slot = slot_of_hash(&self.text_hash, SLOT_COUNT);
         self.state.join(FOLDER).join(format!("rules-{slot:02x}"))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `anyhook allow-once` adds an exception for a call that was denied; the next
 //! call that is the same takes it, and passes. An exception is for one call, of
-//! the same session and in the same folder, for [`LIFETIME`]. All exceptions are in
+//! the same session and in the same folder, for [`EXCEPTION_LIFETIME`]. All exceptions are in
 //! one file, which is locked while it is changed: of two equal calls at the same
 //! time exactly one passes.
 //!
@@ -30,7 +30,7 @@ use crate::config::cache_key::CacheKey;
 use crate::record::duplicate::{add_map, add_value, now_ms};
 
 /// How long an exception waits for its call.
-pub const LIFETIME: Duration = Duration::from_secs(10 * 60);
+pub const EXCEPTION_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// Key of a record with the digest of a call that was denied.
 pub const CALL_KEY: &str = "call";
@@ -131,7 +131,7 @@ impl CallException {
     }
 
     fn is_alive(&self, now: u64) -> bool {
-        let limit = u64::try_from(LIFETIME.as_millis()).unwrap_or(u64::MAX);
+        let limit = u64::try_from(EXCEPTION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         // One that lives longer than any should was not written by us.
         now < self.expires && self.expires - now <= limit
     }
@@ -240,7 +240,7 @@ pub(crate) fn allow(state: &Path, record: &Record) -> Result<(), String> {
     let unavailable = || format!("nothing can be written to `{}`", state.display());
     let key = CacheKey::load_or_create(state).ok_or_else(unavailable)?;
     let now = now_ms();
-    let lifetime = u64::try_from(LIFETIME.as_millis()).unwrap_or_default();
+    let lifetime = u64::try_from(EXCEPTION_LIFETIME.as_millis()).unwrap_or_default();
     let mut exception = CallException {
         call: call.to_owned(),
         record: record.id.clone(),

@@ -30,7 +30,7 @@ use crate::run::exec::Cancel;
 
 /// No call is held longer: agents stop a hook after 60 seconds or later, and a hook
 /// that was stopped has blocked nothing.
-pub const MAX_HOLD: Duration = Duration::from_secs(45);
+pub const MAX_HOLD_TIME: Duration = Duration::from_secs(45);
 
 /// The answer must be with the agent that long before it stops the hook.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
@@ -75,7 +75,8 @@ impl Question {
     }
 
     fn is_open(&self) -> bool {
-        let lifetime = u64::try_from(allowed_once::LIFETIME.as_millis()).unwrap_or(u64::MAX);
+        let lifetime =
+            u64::try_from(allowed_once::EXCEPTION_LIFETIME.as_millis()).unwrap_or(u64::MAX);
         now_ms() < self.asked.saturating_add(lifetime)
     }
 }
@@ -189,7 +190,10 @@ impl Engine {
     /// How long a call is held for an answer; zero: not at all.
     pub fn approval_hold(&self) -> Duration {
         let settings = Settings::load(&self.dirs).unwrap_or_default();
-        let seconds = settings.approvals.hold.clamp(0.0, MAX_HOLD.as_secs_f64());
+        let seconds = settings
+            .approvals
+            .hold
+            .clamp(0.0, MAX_HOLD_TIME.as_secs_f64());
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 

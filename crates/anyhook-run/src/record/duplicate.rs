@@ -33,7 +33,7 @@
 //! can write there, who can edit the user's hooks and approvals as well; the
 //! engine therefore runs the blocking hooks of the managed scope for every entry.
 //!
-//! A claim's file is one of [`SLOTS`], chosen by the hash of the call, and is
+//! A claim's file is one of [`SLOT_COUNT`], chosen by the hash of the call, and is
 //! overwritten by the next call with that hash: nothing accumulates and nothing
 //! has to be cleaned up. The file is locked while its owner runs the hooks, so
 //! that the system ends the claim of a process that dies.
@@ -47,7 +47,7 @@ use anyhook_model::event::field;
 use anyhook_model::{HookEvent, HookResponse};
 use anyhook_util::env;
 use anyhook_util::fs::{open_in_private_dir, private_file_options, try_lock};
-use anyhook_util::hash::PartsHash;
+use anyhook_util::hash::{PartsHash, slot_of_hash};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ use crate::engine::Engine;
 const FOLDER: &str = "calls";
 /// Two calls at the same time share a slot once in 1,024 times; then neither of them
 /// recognizes its double.
-const SLOTS: u32 = 1024;
+const SLOT_COUNT: u32 = 1024;
 /// How long after its end a call with an id is recognized. Other hooks of the
 /// agent may run between its two entries.
 const SAME_CALL_WINDOW: Duration = Duration::from_secs(60);
@@ -174,8 +174,7 @@ impl CallIdentity {
     }
 
     fn path(&self, state: &Path) -> PathBuf {
-        let start = self.key.get(..8).unwrap_or_default();
-        let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+        let slot = slot_of_hash(&self.key, SLOT_COUNT);
         state.join(FOLDER).join(format!("{slot:03x}"))
     }
 

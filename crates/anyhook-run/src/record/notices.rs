@@ -1,6 +1,6 @@
 //! Which notices a session has shown, so that each is shown once.
 //!
-//! A marker is one of [`SLOTS`] files, chosen by the hash of session and notice,
+//! A marker is one of [`SLOT_COUNT`] files, chosen by the hash of session and notice,
 //! and contains that hash. The next one with the same slot overwrites it: a
 //! notice may then be shown again, and nothing accumulates.
 
@@ -8,10 +8,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhook_util::fs::{open_in_private_dir, private_file_options};
-use anyhook_util::hash::sha256;
+use anyhook_util::hash::{sha256, slot_of_hash};
 
 const FOLDER: &str = "notices";
-const SLOTS: u32 = 1024;
+const SLOT_COUNT: u32 = 1024;
 
 /// The marker of one notice in one session.
 #[derive(Debug)]
@@ -23,8 +23,7 @@ pub(crate) struct NoticeMarker {
 impl NoticeMarker {
     pub(crate) fn new(state: &Path, session: &str, notice: &str) -> Self {
         let hash = sha256([session, notice].join("\0").as_bytes());
-        let start = hash.get(..8).unwrap_or_default();
-        let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+        let slot = slot_of_hash(&hash, SLOT_COUNT);
         Self {
             path: state.join(FOLDER).join(format!("{slot:03x}")),
             hash,

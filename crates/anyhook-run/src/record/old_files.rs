@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::config::MANIFEST_CACHE_FOLDER;
 
 /// Cached manifests are deleted after this time.
-const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
+const CACHED_MANIFEST_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Folders of versions up to 0.1, with one file per event or notice.
 const FORMER_FOLDERS: [&str; 2] = ["claims", "told"];
 
@@ -28,7 +28,7 @@ pub fn delete_old_files(state: &Path, limit: usize) {
     for entry in cached.into_iter().flatten().flatten().take(limit) {
         let modified = entry.metadata().and_then(|data| data.modified());
         let age = modified.ok().and_then(|time| time.elapsed().ok());
-        if age.is_some_and(|age| age > RETENTION) {
+        if age.is_some_and(|age| age > CACHED_MANIFEST_RETENTION) {
             let _ = std::fs::remove_file(entry.path());
         }
     }

@@ -5,7 +5,7 @@
 //! see the project in the agent's variables, and the first of them in a session
 //! leaves it here.
 //!
-//! A session's file is one of [`SLOTS`], chosen by the session's hash, and holds the
+//! A session's file is one of [`SLOT_COUNT`], chosen by the session's hash, and holds the
 //! latest [`SESSIONS_PER_SLOT`] sessions with that hash, so nothing accumulates. What
 //! is lost, also between two writers, is known again from the next prompt; until
 //! then the caller tells the user.
@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhook_model::HookEvent;
-use anyhook_util::hash::PartsHash;
+use anyhook_util::hash::{PartsHash, slot_of_hash};
 use serde::{Deserialize, Serialize};
 
 use crate::config::discover::Dirs;
@@ -21,7 +21,7 @@ use crate::config::folders::EventFolders;
 
 /// The folder in the state folder.
 const FOLDER: &str = "sessions";
-const SLOTS: u32 = 256;
+const SLOT_COUNT: u32 = 256;
 const SESSIONS_PER_SLOT: usize = 16;
 /// Beyond this number not all folders of a session are known.
 const MAX_FOLDERS: usize = 16;
@@ -100,8 +100,7 @@ fn key(event: &HookEvent) -> Option<String> {
 }
 
 fn path(state: &Path, key: &str) -> PathBuf {
-    let start = key.get(..8).unwrap_or_default();
-    let slot = u32::from_str_radix(start, 16).unwrap_or_default() % SLOTS;
+    let slot = slot_of_hash(key, SLOT_COUNT);
     state.join(FOLDER).join(format!("{slot:02x}"))
 }
 
@@ -165,12 +164,12 @@ mod tests {
             );
         }
         assert_eq!((loaded("s").0.len(), loaded("s").1), (MAX_FOLDERS, false));
-        for n in 0..SLOTS {
+        for n in 0..SLOT_COUNT {
             let other = event("session_start", &format!("s{n}"));
             add(&dirs, &other, &folders(&["/p"]), true);
         }
         let files = std::fs::read_dir(state.join(FOLDER)).unwrap().count();
-        assert!(files <= usize::try_from(SLOTS).unwrap(), "{files}");
+        assert!(files <= usize::try_from(SLOT_COUNT).unwrap(), "{files}");
         std::fs::write(path(&state, &key(&call).unwrap()), "[{").unwrap();
         assert_eq!(loaded("s"), (Vec::new(), false));
     }

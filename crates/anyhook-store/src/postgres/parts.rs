@@ -15,7 +15,7 @@ const OTHER_DAYS_TABLE: &str = "anyhook_events_other";
 /// A sender decides the times of its events, not how many tables there are.
 const OLDEST_DAYS: i64 = 400;
 /// Of each partition.
-const INDEXES: i64 = 6;
+const INDEX_COUNT: i64 = 6;
 const NEWEST_DAYS: i64 = 2;
 
 /// One partition, as far as queries need to know it.
@@ -183,7 +183,7 @@ fn uncompacted(parts: &BTreeMap<i64, Part>) -> Option<&Part> {
     parts
         .values()
         .filter(is_over)
-        .find(|part| part.events > 0 && part.compacted < INDEXES)
+        .find(|part| part.events > 0 && part.compacted < INDEX_COUNT)
 }
 
 pub(crate) fn is_uncompacted(session: &mut Session) -> Result<bool> {

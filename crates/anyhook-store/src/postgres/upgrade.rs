@@ -14,7 +14,7 @@ use crate::store::UpgradeProgress;
 const STEP_EVENTS: i64 = 500;
 /// A store of this many events gets its first dictionary, its second, ...
 const DICTIONARY_EVENTS: [i64; 2] = [1_000, 50_000];
-const SAMPLES: i64 = 2_000;
+const SAMPLE_EVENTS: i64 = 2_000;
 
 /// Whether there is something left to move. The old table goes with its last event.
 pub(crate) fn has_old_events(session: &mut Session) -> Result<bool> {
@@ -112,7 +112,7 @@ pub(crate) fn train_dictionary(sessions: &Sessions, codec: &BodyCodec) -> Result
         let parts = session.query(sql, &[])?;
         let mut samples = Vec::new();
         for part in &parts {
-            let left = SAMPLES - crate::row::saturating_i64(samples.len());
+            let left = SAMPLE_EVENTS - crate::row::saturating_i64(samples.len());
             let name: &str = part.try_get(0)?;
             let sql = format!("SELECT body FROM {name} ORDER BY seq DESC LIMIT $1");
             for row in &session.query(&sql, &[&left])? {

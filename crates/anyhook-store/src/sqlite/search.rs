@@ -17,7 +17,7 @@ use crate::sqlite::reading::{newest_keys, rows_of_keys};
 const INDEXED_CHARS: usize = 3;
 /// Of a long text: more of them find hardly less.
 const MAX_QUERY_GRAMS: usize = 24;
-const CANDIDATES: usize = 256;
+const CANDIDATE_EVENTS: usize = 256;
 
 /// `text` is lowercase.
 pub(crate) fn newest(
@@ -73,10 +73,10 @@ fn indexed(
             return Ok(found);
         };
         below = below.min(block.saturating_add(1).saturating_mul(BLOCK_EVENTS));
-        let numbers = candidates
-            .query_map(params![query, below, saturating_i64(CANDIDATES)], |row| {
-                row.get(0)
-            })?;
+        let numbers = candidates.query_map(
+            params![query, below, saturating_i64(CANDIDATE_EVENTS)],
+            |row| row.get(0),
+        )?;
         let numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
         let mut keys = Vec::new();
         for seq in &numbers {
@@ -98,7 +98,7 @@ fn indexed(
         let matching = rows.into_iter().filter(|row| row.text.contains(text));
         keep_newest(&mut found, matching.collect(), limit);
         match numbers.last() {
-            Some(last) if numbers.len() == CANDIDATES => below = *last,
+            Some(last) if numbers.len() == CANDIDATE_EVENTS => below = *last,
             _ => return Ok(found),
         }
     }
@@ -135,7 +135,7 @@ fn scanned(
     let mut rest = selection.clone();
     let mut found = Vec::new();
     while found.len() < limit {
-        let keys = newest_keys(connection, &rest, CANDIDATES)?;
+        let keys = newest_keys(connection, &rest, CANDIDATE_EVENTS)?;
         let Some(last) = keys.last() else {
             break;
         };

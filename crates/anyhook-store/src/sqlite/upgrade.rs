@@ -15,7 +15,7 @@ use crate::store::UpgradeProgress;
 const STEP_EVENTS: i64 = 200;
 /// A store of this many events gets its first dictionary, its second, ...
 const DICTIONARY_EVENTS: [i64; 2] = [1_000, 50_000];
-const SAMPLES: i64 = 2_000;
+const SAMPLE_EVENTS: i64 = 2_000;
 
 /// Whether there is something left to move. The old table goes with its last event.
 pub(crate) fn has_old_events(connection: &Connection) -> Result<bool> {
@@ -133,7 +133,7 @@ pub(crate) fn train_dictionary(connections: &Connections) -> Result<bool> {
         // From all over the newest part, so that one session does not decide.
         let sql = "SELECT body FROM anyhook_events ORDER BY seq DESC LIMIT ?1";
         let mut statement = reader.prepare(sql)?;
-        let mut rows = statement.query([SAMPLES])?;
+        let mut rows = statement.query([SAMPLE_EVENTS])?;
         let mut samples = Vec::new();
         while let Some(row) = rows.next()? {
             samples.push(records.body(row.get_ref(0)?.as_blob().unwrap_or_default())?);

@@ -2,7 +2,7 @@
 
 use anyhook_model::{Decision, Record};
 use anyhook_run::Engine;
-use anyhook_run::record::allowed_once::LIFETIME;
+use anyhook_run::record::allowed_once::EXCEPTION_LIFETIME;
 use anyhow::bail;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &AllowOnceArgs, terminal: &Terminal) -> anyhow::Result<C
     if let Err(why) = Engine::from_env().allow_once(&record) {
         bail!("the call `{id}` cannot be let through: {why}");
     }
-    let seconds = LIFETIME.as_secs();
+    let seconds = EXCEPTION_LIFETIME.as_secs();
     if args.json {
         return terminal.json(&json!({"allows": id, "seconds": seconds}));
     }

@@ -98,10 +98,6 @@ pub(crate) fn run(args: &ConvertArgs, terminal: &Terminal) -> anyhow::Result<Com
         let command = hook.handler.command.as_deref();
         command.and_then(BridgeCommand::parse).is_some()
     });
-    if args.to == "all" {
-        return compare_all(args, &source, &input, terminal);
-    }
-    let (adapter, target) = target(&args.to, args.variant.as_deref())?;
     let script = |command: &str| input.script(command);
     let folder = input.folder_in_repository();
     let options = ConversionOptions {
@@ -110,6 +106,10 @@ pub(crate) fn run(args: &ConvertArgs, terminal: &Terminal) -> anyhow::Result<Com
         bridge_variables: &BRIDGE_VARIABLES,
         folder_in_repository: folder.as_deref(),
     };
+    if args.to == "all" {
+        return compare_all(args, &source, &options, terminal);
+    }
+    let (adapter, target) = target(&args.to, args.variant.as_deref())?;
     let mut conversion = match convert(&source, target, &options) {
         Ok(conversion) => conversion,
         Err(error) => return print_refusal(args, terminal, &error, source.manifest.hooks.len()),
@@ -391,17 +391,9 @@ fn title(warnings: &[ConversionWarning], hook: usize) -> String {
 fn compare_all(
     args: &ConvertArgs,
     source: &ConversionSource,
-    input: &ConvertInput,
+    options: &ConversionOptions<'_>,
     terminal: &Terminal,
 ) -> anyhow::Result<CommandStatus> {
-    let script = |command: &str| input.script(command);
-    let folder = input.folder_in_repository();
-    let options = ConversionOptions {
-        script: Some(&script),
-        drop_dialect: args.drop_dialect,
-        bridge_variables: &BRIDGE_VARIABLES,
-        folder_in_repository: folder.as_deref(),
-    };
     let total = source.manifest.hooks.len();
     let mut rows = Vec::new();
     let mut json = Vec::new();
@@ -413,7 +405,7 @@ fn compare_all(
             adapter,
             variant: None,
         };
-        let (carried, warnings) = match convert(source, target, &options) {
+        let (carried, warnings) = match convert(source, target, options) {
             Ok(conversion) => (conversion.carried, conversion.warnings),
             Err(
                 ConvertError::NothingLeft { warnings } | ConvertError::Unfaithful { warnings, .. },

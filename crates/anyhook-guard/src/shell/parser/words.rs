@@ -1,8 +1,8 @@
 //! Words: quotes, escapes and expansions.
 
-use super::{
-    Parser, Script, ScriptItem, ScriptWord, SyntaxRedirect, VariableOperator, WordPart,
-    name_length, parse,
+use super::{Parser, name_length, parse};
+use crate::shell::syntax::{
+    Script, ScriptItem, ScriptWord, SyntaxRedirect, VariableOperator, WordPart,
 };
 
 impl Parser<'_> {

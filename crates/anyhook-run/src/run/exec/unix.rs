@@ -68,7 +68,7 @@ impl Cancel {
 
 /// A process that takes longer is watched. Most hooks have ended by then. To start and
 /// end a watchdog takes 40 µs, and on a busy machine 8 ms, because its end is waited for.
-const WATCH_AFTER: Duration = Duration::from_millis(5);
+const WATCH_DELAY: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Phase {
@@ -226,7 +226,7 @@ impl<'a> RunningProcess<'a> {
         let mut unsent = request.stdin;
         self.write_input(&mut unsent);
         let mut _watched = None;
-        let mut watch_at = started.checked_add(WATCH_AFTER);
+        let mut watch_at = started.checked_add(WATCH_DELAY);
 
         loop {
             let has_exited = matches!(phase, Phase::Draining | Phase::Evicting);

@@ -43,7 +43,7 @@ const MAX_WATCHED: usize = 1024;
 
 /// How often the watchdog checks whether what it has asked to end is gone.
 const CHECK_INTERVAL_MS: i64 = 20;
-const CHECKS: u128 = TERMINATION_GRACE_PERIOD.as_millis() / CHECK_INTERVAL_MS as u128;
+const MAX_CHECKS: u128 = TERMINATION_GRACE_PERIOD.as_millis() / CHECK_INTERVAL_MS as u128;
 
 /// Only the pages that are used count.
 #[cfg(target_os = "linux")]
@@ -199,7 +199,7 @@ fn watch_pipe(reader: BorrowedFd<'_>) -> ! {
         tv_sec: 0,
         tv_nsec: CHECK_INTERVAL_MS * 1_000_000,
     };
-    for _ in 0..CHECKS {
+    for _ in 0..MAX_CHECKS {
         if groups
             .clone()
             .all(|group| test_kill_process_group(*group).is_err())

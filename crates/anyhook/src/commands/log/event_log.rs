@@ -22,7 +22,7 @@ pub(crate) const JOURNAL_ID_FILE: &str = "journal-id";
 const STORE_FILE: &str = "store.db";
 
 /// How long a command works on what the store lacks before it answers.
-const MAX_CATCH_UP: Duration = Duration::from_secs(5);
+const MAX_CATCH_UP_TIME: Duration = Duration::from_secs(5);
 
 /// Pages of a store that are searched for an id suffix.
 const MAX_SUFFIX_SEARCH_PAGES: usize = 20;
@@ -59,10 +59,10 @@ impl EventLog {
         let begun = Instant::now();
         let _progress = Progress::start("Importing the journal", "");
         let mut left = 1;
-        while left > 0 && begun.elapsed() < MAX_CATCH_UP {
+        while left > 0 && begun.elapsed() < MAX_CATCH_UP_TIME {
             left = importer.import_batches(&*store, 1)?.1;
         }
-        while begun.elapsed() < MAX_CATCH_UP && store.upgrade_step()?.is_some() {}
+        while begun.elapsed() < MAX_CATCH_UP_TIME && store.upgrade_step()?.is_some() {}
         let left_events = store
             .upgrade_progress()?
             .map_or(0, |progress| progress.left);

@@ -1,0 +1,188 @@
+//! Programs by what they do with their operands.
+
+use crate::shell::Invocation;
+
+/// Programs that print or send their operands.
+pub(super) const READERS: &[&str] = &[
+    "cat",
+    "less",
+    "more",
+    "most",
+    "head",
+    "tail",
+    "nl",
+    "tac",
+    "bat",
+    "batcat",
+    "view",
+    "strings",
+    "xxd",
+    "hexdump",
+    "hd",
+    "od",
+    "base64",
+    "base32",
+    "gbase64",
+    "sort",
+    "uniq",
+    "cut",
+    "paste",
+    "rev",
+    "fold",
+    "fmt",
+    "pr",
+    "column",
+    "expand",
+    "comm",
+    "diff",
+    "diff3",
+    "sdiff",
+    "cmp",
+    "colordiff",
+    "delta",
+    "vimdiff",
+    "vim",
+    "vi",
+    "nvim",
+    "nano",
+    "emacs",
+    "code",
+    "cursor",
+    "subl",
+    "micro",
+    "hx",
+    "ed",
+    "ex",
+    "pico",
+    "open",
+    "xdg-open",
+    "jq",
+    "yq",
+    "xmllint",
+    "glow",
+    "tr",
+    "zcat",
+    "gzip",
+    "bzip2",
+    "xz",
+    "zstd",
+    "tar",
+    "zip",
+    "7z",
+    "gpg",
+    "openssl",
+    "source",
+    ".",
+    "xclip",
+    "pbcopy",
+    "wl-copy",
+    "mail",
+    "mutt",
+    "sponge",
+    "iconv",
+    "dos2unix",
+    "rg",
+    "scp",
+    "rsync",
+    "sftp",
+    "ftp",
+    "curl",
+    "wget",
+    "http",
+    "nc",
+    "socat",
+    "aws",
+    "gsutil",
+    "rclone",
+    "python",
+    "dotenv",
+    "export",
+    "envsubst",
+    "ssh-keygen",
+    "keytool",
+    "cpio",
+    "pax",
+    "ar",
+    "shuf",
+    "tee",
+    "sum",
+    "look",
+    "join",
+    "ul",
+    "lolcat",
+    "gcat",
+    "ghead",
+    "gtail",
+    "fgrep",
+    "uuencode",
+    "sqlite3",
+    "findstr",
+];
+
+/// Programs that rewrite the files they are given, and the options or the word
+/// without which they only print.
+const FORMATTERS: &[(&str, &[&str])] = &[
+    ("autopep8", &["-i", "--in-place"]),
+    ("biome", &["--write", "--apply", "--fix"]),
+    ("black", &[]),
+    ("clang-format", &["-i"]),
+    ("dos2unix", &[]),
+    ("dprint", &["fmt"]),
+    ("eslint", &["--fix"]),
+    ("gofmt", &["-w"]),
+    ("goimports", &["-w"]),
+    ("google-java-format", &["-i", "--replace"]),
+    ("isort", &[]),
+    ("jscodeshift", &[]),
+    ("ktlint", &["-F", "--format"]),
+    ("mogrify", &[]),
+    ("oxlint", &["--fix"]),
+    ("pg_format", &["-i", "--inplace"]),
+    ("php-cs-fixer", &["fix"]),
+    ("prettier", &["--write", "-w"]),
+    (
+        "rubocop",
+        &[
+            "-a",
+            "-A",
+            "--autocorrect",
+            "--auto-correct",
+            "--autocorrect-all",
+        ],
+    ),
+    ("ruff", &["format", "--fix"]),
+    ("rustfmt", &[]),
+    ("shfmt", &["-w"]),
+    ("sqlfluff", &["fix", "format"]),
+    ("standard", &["--fix"]),
+    ("stylelint", &["--fix"]),
+    ("stylua", &[]),
+    ("swiftformat", &[]),
+    ("taplo", &["fmt", "format"]),
+    ("terraform", &["fmt"]),
+    ("tofu", &["fmt"]),
+    ("unix2dos", &[]),
+    ("yapf", &["-i", "--in-place"]),
+];
+
+pub(super) fn formats_in_place(invocation: &Invocation) -> bool {
+    let checks = invocation.has_option("", &["--check", "--diff", "--dry-run", "-check"]);
+    FORMATTERS
+        .iter()
+        .find(|(name, _)| *name == invocation.name)
+        .is_some_and(|(_, marks)| {
+            !checks && (marks.is_empty() || invocation.texts().any(|text| marks.contains(&text)))
+        })
+}
+
+pub(super) fn is_in_place_cluster(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|cluster| {
+        !cluster.starts_with('-')
+            && (cluster.starts_with('i')
+                || (cluster.chars().take(4).any(|letter| letter == 'i')
+                    && cluster
+                        .chars()
+                        .take_while(|letter| *letter != 'i')
+                        .all(|letter| "nErspwlaz0".contains(letter))))
+    })
+}
