@@ -63,7 +63,7 @@ pub struct Proof<'a> {
     pub program: &'a Program,
 }
 
-/// What is told about the folder of a session that is kept: the session's name, and the folder.
+/// The line about a session folder that is kept: the session's name, and the folder.
 pub type Kept<'a> = &'a (dyn Fn(&str, &Path) + Sync);
 
 /// Sessions that need nothing of each other.

@@ -157,7 +157,7 @@ pub fn decode_input(tool: &ToolSpec, native: &Map<String, Value>) -> Map<String,
     let edit_keys: Vec<_> = single_edit.flat_map(edit_keys).collect();
     for (name, value) in native {
         if tool.when.get(name) == Some(value) {
-            // Implied by the row, and thus by the tool's canonical name.
+            // Implied by the row, and so by the tool's canonical name.
         } else if let Some((key, place)) = tool.keys.iter().find(|(_, place)| place.at == *name) {
             match place.codec.get(value) {
                 Some(canonical) => {

@@ -76,7 +76,7 @@ impl Mapper {
                 (ApprovalKind::McpTool, tool, is_complete)
             }
             // Without a tool's name every hook is asked. None can accept what
-            // nobody knows.
+            // is not known.
             ApprovalMethod::Unknown => {
                 let tool = ToolCall::unnamed(params.clone());
                 (ApprovalKind::Unknown, tool, false)

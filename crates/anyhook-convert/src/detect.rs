@@ -120,7 +120,7 @@ fn score_agent(
     })
 }
 
-/// Whether `path` ends like the path of the agent's file. `*` stands for one name.
+/// Whether `path` ends like the path of the agent's file. `*` matches one name.
 fn path_ends_like(path: &str, pattern: &str) -> bool {
     let path: Vec<&str> = path.split(['/', '\\']).collect();
     let pattern = pattern.trim_start_matches("~/").trim_start_matches('/');

@@ -1,4 +1,4 @@
-// Questions that wait for the user: agents that ask while nobody is at their terminal.
+// Questions that wait for the user: agents that ask while no user is at their terminal.
 
 import { Locked, fetchJson, postJson } from "./api.js";
 import { $, h } from "./dom.js";

@@ -52,7 +52,7 @@ pub(crate) struct AppState {
 
 pub(crate) type App = Arc<AppState>;
 
-/// Ends a query that nobody waits for any more.
+/// Cancels a query whose caller has gone.
 struct CancelOnDrop(QueryCancel);
 
 impl Drop for CancelOnDrop {
@@ -130,7 +130,7 @@ impl AppState {
         let run = async {
             let slot = slots.acquire_owned().await;
             let work = move || {
-                // Held until the store has answered, even when nobody waits any more: a store
+                // Held until the store has answered, even when the caller has gone: a store
                 // that hangs keeps this many threads and no others.
                 let _slot = slot;
                 cancel.run(|| query(&*store))

@@ -2,7 +2,7 @@
 //! token and whether it is alive, and the check of the calls that follow.
 //!
 //! See [`anyhook_util::challenge`] for what is proven. A nonce of the daemon is valid for
-//! one call within a short time. No nonce is kept until it is used, so that nobody
+//! one call within a short time. No nonce is kept until it is used, so that no one
 //! without the token can make the daemon remember anything.
 
 use std::collections::HashMap;

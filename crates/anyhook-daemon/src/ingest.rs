@@ -98,7 +98,7 @@ pub(crate) async fn post(
         let turn = app.ingest_budget.work.clone().acquire_owned().await;
         let shared = app.clone();
         let work = move || {
-            // Held until all is stored, even when nobody waits any more.
+            // Held until all is stored, even when the caller has gone.
             let _held = (room, turn);
             ingest_body(&shared, format, &bytes, machine.as_deref())
         };

@@ -131,7 +131,7 @@ async fn follow(app: &App) {
     let mut commits = app.commits.subscribe();
     let mut listeners = app.live_feed.listeners.subscribe();
     loop {
-        // What nobody reads is not read; whoever comes next begins at the end.
+        // Without listeners nothing is read; the next listener begins at the end.
         app.live_feed.newest.send_replace(None);
         if listeners.wait_for(|count| *count > 0).await.is_err() {
             return;

@@ -1,4 +1,4 @@
-//! A store that does not answer delays nobody who does not need it.
+//! A store that does not answer delays no call that does not need it.
 
 #![cfg(test)]
 

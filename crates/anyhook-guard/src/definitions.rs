@@ -94,7 +94,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
             option(
                 "--protect",
                 "BRANCH",
-                "Also deny pushes to this branch; `*` stands for a part of a name",
+                "Also deny pushes to this branch; `*` matches any part of a name",
             ),
         ],
         catches: &[

@@ -44,7 +44,7 @@ const fn key(
 static CONDITIONS: &[ConditionDefinition] = &[
     key(
         "command",
-        "a program that the command starts, in whatever way; further words must follow in this order, options anywhere; `*` stands for a part of a word",
+        "a program that the command starts, in whatever way; further words must follow in this order, options anywhere; `*` matches any part of a word",
         "npm publish",
     ),
     key(
@@ -54,7 +54,7 @@ static CONDITIONS: &[ConditionDefinition] = &[
     ),
     key(
         "args",
-        "a word of that program; `*` stands for a part of it",
+        "a word of that program; `*` matches any part of it",
         "\"*.tfvars\"",
     ),
     key(
@@ -79,7 +79,7 @@ static CONDITIONS: &[ConditionDefinition] = &[
     ),
     key(
         "agent",
-        "the agent that asks; `*` stands for a part of its name",
+        "the agent that asks; `*` matches any part of its name",
         "my-agent",
     ),
     key("event", "the event", "before_tool_execute"),

@@ -250,7 +250,7 @@ fn unproven(adapter: &Adapter, bridged: &[&Target]) -> Option<DoctorFinding> {
     Some(
         DoctorFinding::new(Severity::Info, "unproven", what)
             .for_target(bridged.first()?)
-            .why("nobody has seen a guard hold in it")
+            .why("no guard was ever seen to hold in it")
             .remedy("try a call that your guard denies, and see that it does not run"),
     )
 }

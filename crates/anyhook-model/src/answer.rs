@@ -2,7 +2,7 @@
 //!
 //! A malformed field does not invalidate the others: a `deny` next to a mistyped
 //! `context` still denies. If the malformed field is one that decides, the answer
-//! counts as unreadable, because nobody knows what the hook meant.
+//! counts as unreadable, because it is not known what the hook meant.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -167,7 +167,7 @@ pub fn is_on_socket(path: &Path) -> bool {
     daemon.is_alive()
 }
 
-/// Without the token nobody can tell the daemon from any other process.
+/// Without the token the daemon cannot be told from any other process.
 fn required<'a>(token: Option<&'a str>, name: &str) -> Result<&'a str, ServerProblem> {
     let problem = || format!("{name}: its token is not known; set ANYHOOK_TOKEN to it");
     token.ok_or_else(|| ServerProblem::Away(problem()))

@@ -209,8 +209,8 @@ fn dispatch(
     exit_code(&reply.answer, is_delivered, refusal)
 }
 
-/// A panic ends this program, and then most agents run the call unguarded and tell
-/// nobody. No panic is known; should there be one, the agent gets the answer to a
+/// A panic ends this program, and then most agents run the call unguarded, without a
+/// word to the user. No panic is known; should there be one, the agent gets the answer to a
 /// failure of anyhook, or to one of the guard that was judging.
 #[doc(hidden)]
 pub fn answer_panics(event: &HookEvent) {
@@ -281,7 +281,7 @@ fn deliver(answer: &Answer) -> bool {
     write_to(&mut io::stdout(), &answer.stdout)
 }
 
-/// The exit code of an answer. If nobody can have read that it denies, the exit code that
+/// The exit code of an answer. If no one can have read that it denies, the exit code that
 /// blocks in most agents says so.
 fn exit_code(answer: &Answer, is_delivered: bool, refusal: Option<&str>) -> i32 {
     let is_unread = || !answer.stdout.is_empty() && (!is_delivered || is_stdout_discarded());

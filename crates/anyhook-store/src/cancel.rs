@@ -1,4 +1,4 @@
-//! Ends a query that nobody waits for any more.
+//! Cancels a query whose caller has gone.
 //!
 //! A query runs on the thread of its caller. [`QueryCancel::run`] names the cancellation of that
 //! thread's queries, and each database asks [`QueryCancel::current`] how to end them.

@@ -295,7 +295,7 @@ impl JournalImporter {
     }
 
     /// The journal bounds itself by removing its oldest file. What is not imported by then is
-    /// kept here, so that nobody has to wait for the store.
+    /// kept here, so that no call waits for the store.
     fn keep_unread(&mut self, store: &dyn Store, files: &[JournalFile]) -> Result<()> {
         let mut kept = kept_files(&self.dir).len();
         for file in files.iter().filter(|file| file.is_rotated()) {

@@ -13,7 +13,7 @@ const CONTRACT_TOOLS = {/*contract_tools*/};
 const CONTRACT_EVENTS = {/*contract_events*/};
 
 // A second copy of this plugin, the user's beside the project's, is handed the same
-// objects in the same process. It stands back where another copy has an answer of
+// objects in the same process. It leaves the call alone where another copy has an answer of
 // anyhook, and only there: a copy whose program cannot be started has none.
 const ANSWERED = (globalThis[Symbol.for("anyhook.answered")] ??= new WeakMap());
 const SELF = {};
@@ -44,7 +44,7 @@ function contractCall(hook, input, output, directory) {
   return { tool_name: CONTRACT_EVENTS[name] ?? name, tool_input: { session_id: session, cwd: directory, prompt } };
 }
 
-/** What is told. A command of the user's also reads a tool call in the plain form. */
+/** The payload. A command of the user's also reads a tool call in the plain form. */
 function payload(entry, hook, input, output, directory) {
   if (entry.dialect === "contract") return JSON.stringify(contractCall(hook, input, output, directory)) + "\n";
   const told = { hook, input: input ?? null, output: output ?? null, directory };

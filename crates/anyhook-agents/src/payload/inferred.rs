@@ -20,7 +20,7 @@ pub(super) fn with_tool(event: &HookEvent, name: &str, input: Map<String, Value>
 }
 
 /// The calls of tools of the vocabulary that a call of another tool amounts to.
-/// They are nobody's own: no native name or field belongs to them.
+/// No native name or field belongs to them.
 pub fn inferred_calls(event: &HookEvent) -> Vec<HookEvent> {
     let is_kind = |kind: &str| event.tool_kinds().any(|one| one == kind);
     let is_file_tool = |name: &str| matches!(name, "file_write" | "file_edit");

@@ -22,7 +22,7 @@ pub enum Scope {
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
     pub scope: Scope,
-    /// Relative to the project, or with `~/`. `*` stands for any name.
+    /// Relative to the project, or with `~/`. `*` matches any name.
     pub path: Str,
     /// Given unless the shape is a folder of scripts or a generated program.
     pub format: Option<Format>,

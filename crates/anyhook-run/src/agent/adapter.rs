@@ -321,7 +321,7 @@ fn detect_by_form(payload: &Value) -> Option<&'static Adapter> {
     let marked = anyhook_agents::all().filter(|adapter| adapter.may_recognise(payload));
     let (known, unknown): (Vec<_>, Vec<_>) = marked.partition(|adapter| may_have(adapter, payload));
     if known.is_empty() {
-        // An event that nobody knows may be a new one.
+        // An unknown event may be a new one.
         let complete = unknown.into_iter().filter(|one| one.recognises(payload));
         return complete.max_by_key(|adapter| adapter.spec.detect.payload.len());
     }

@@ -6,7 +6,7 @@
 //! table is read, so that this crate needs no parser for it.
 //!
 //! A table says what each event means, so a wrong one switches guards off. It counts
-//! only if nobody but its owner can have written it, never from inside the project,
+//! only if no one but its owner can have written it, never from inside the project,
 //! and on a locked installation only from the managed folder.
 
 use std::fs;

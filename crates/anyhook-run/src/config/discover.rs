@@ -51,9 +51,9 @@ pub(crate) fn is_config_name(name: &std::ffi::OsStr) -> bool {
 /// The folder of a project's manifest.
 pub const PROJECT_FOLDER: &str = ".anyhook";
 
-/// What nobody has approved is read only up to this size, and parsed only as far
-/// as all such files of an event are not larger together: a repository that
-/// nobody has approved must not make every call slow.
+/// Unapproved content is read only up to this size, and parsed only as far
+/// as all such files of an event are not larger together: an unapproved
+/// repository must not make every call slow.
 pub(crate) const MAX_UNAPPROVED_BYTES: u64 = 32 * 1024;
 
 /// Of more folders with hooks in each other, the inner ones are read only if their

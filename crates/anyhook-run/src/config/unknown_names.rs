@@ -1,5 +1,5 @@
 //! Names of events and tools that mean nothing: a hook that is for them never runs, and
-//! nobody would notice.
+//! no one would notice.
 //!
 //! Any agent may have a tool of any name, so of an unknown one it is only certain that
 //! it is a mistake if it resembles a known name, or if no tool can be called so.

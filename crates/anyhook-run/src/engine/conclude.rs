@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// Records an event that arrives while hooks are switched off. Once per
-    /// session the user is told.
+    /// session the user gets a notice.
     pub(crate) fn answer_switched_off(
         &self,
         event: HookEvent,

@@ -54,7 +54,7 @@ impl EventRun<'_> {
             return Delivery::Alone;
         };
         let delivery = match duplicate::claim(&self.engine.dirs.state, call) {
-            // Where nothing runs, nobody needs to wait.
+            // Where nothing runs, there is no need to wait.
             Delivery::Pending(_) if self.options.is_quiet => Delivery::Alone,
             Delivery::Pending(pending) if !self.is_covered(&pending.folders) => Delivery::Alone,
             Delivery::Pending(pending) => pending.wait(self.longest_run()),

@@ -1,7 +1,7 @@
 //! Input that hooks rewrite, and the guards that must decide about the result.
 //!
 //! Hooks that may rewrite the input run in order, the administrator's first, and each
-//! sees it as the earlier ones have rewritten it. A guard would thus never see what a
+//! sees it as the earlier ones have rewritten it. So a guard would never see what a
 //! later hook makes of the call that it let pass, nor what a hook that runs beside it
 //! does. So after a rewrite every blocking hook that does not know the final input is
 //! asked about it:
@@ -178,7 +178,7 @@ impl EventRun<'_> {
         }
         self.rewrites.is_second_look = true;
         let known = std::mem::take(&mut self.outcome.warnings);
-        // The administrator's last: nobody changes the input after them.
+        // The administrator's last: nothing changes the input after them.
         for (n, manifest) in config.manifests.iter().enumerate().rev() {
             if only.is_none_or(|scope| scope == manifest.source.scope) {
                 self.run_manifests(config, std::iter::once(n), true);

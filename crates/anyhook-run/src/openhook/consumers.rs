@@ -90,7 +90,7 @@ impl Consumers {
                 "the consumers of `{shown}` do not run: {why}; read it, then run `anyhook trust`"
             )
         };
-        // A repository that nobody has approved must not make every call slow.
+        // An unapproved repository must not make every call slow.
         if let Err(why) = &consent
             && found.text.len() as u64 > MAX_UNAPPROVED_BYTES
         {

@@ -97,7 +97,7 @@ impl LocalMachine {
         Ok(())
     }
 
-    /// Removes memories of old sessions, at most once per interval.
+    /// Removes the state of old sessions, at most once per interval.
     fn sweep(&self) {
         let marker = self.folder.join(SWEEP_MARKER);
         let is_fresh = age(&marker).is_some_and(|age| age < SWEEP_INTERVAL);

@@ -24,7 +24,7 @@ pub struct Queue {
 
 impl Queue {
     /// The queue of that name in the state folder. Its two files are removed with
-    /// the memories of old sessions.
+    /// the state of old sessions.
     pub fn new(state: &Path, name: &[&str]) -> Self {
         let name = stable_id(name);
         Self::at(state.join(FOLDER_NAME).join(format!("{name}.queue")))

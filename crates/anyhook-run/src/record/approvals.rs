@@ -69,7 +69,7 @@ impl Question {
         &self.record.id
     }
 
-    /// How long the agent still waits; zero: it was told no.
+    /// How long the agent still waits; zero: it got a deny.
     pub fn time_left(&self) -> Duration {
         Duration::from_millis(self.held_until.saturating_sub(now_ms()))
     }
@@ -88,7 +88,7 @@ pub enum AnswerEffect {
     Delivered,
     /// The agent no longer waits; the same call passes when it is tried again.
     PassesNextTime,
-    /// The agent no longer waits, and was told no.
+    /// The agent no longer waits; it got a deny.
     StaysDenied,
 }
 
@@ -124,7 +124,7 @@ impl Questions {
         self.0.join(format!("{id}.answer"))
     }
 
-    /// Oldest first. Removes what nobody can answer any more.
+    /// Oldest first. Removes what can no longer be answered.
     fn open(&self) -> Vec<Question> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut questions = Vec::new();

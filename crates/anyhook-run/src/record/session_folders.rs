@@ -85,7 +85,7 @@ pub fn add(dirs: &Dirs, event: &HookEvent, folders: &EventFolders, has_project: 
     let surplus = sessions.len().saturating_sub(SESSIONS_PER_SLOT);
     sessions.drain(..surplus);
     if let Ok(text) = serde_json::to_vec(&sessions) {
-        // If this fails, the session stays unknown, and the user is told.
+        // If this fails, the session stays unknown, and the user gets a notice.
         let _ = anyhook_util::fs::replace(&path, &text);
     }
 }

@@ -559,7 +559,7 @@ fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {
         ..
     } = output;
     // A deny that was written counts, however the program ended. A dialect may also ask
-    // at other exit codes than the canonical ones. It cannot allow there: nobody knows
+    // at other exit codes than the canonical ones. It cannot allow there: it is not known
     // how far such a program came.
     let refuses = matches!(
         answer.response.decision,

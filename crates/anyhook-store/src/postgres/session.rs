@@ -61,7 +61,7 @@ impl Connector {
         })
     }
 
-    /// Ends a running statement. Needs a connection of its own, so nobody waits for it.
+    /// Ends a running statement. Needs a connection of its own, so no caller waits for it.
     fn cancel(self: &Arc<Self>, token: CancelToken) {
         let connector = self.clone();
         let end = move || {

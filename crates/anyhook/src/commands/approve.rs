@@ -14,7 +14,7 @@ use crate::render::{Terminal, visible};
 ///
 /// Where an agent cannot ask its user, a hook's `ask` is a deny. With `approvals.hold`
 /// in config.yaml the call waits that many seconds for your answer, here or on the page
-/// of `anyhook serve`. After that the agent is told no, and an answer counts for the
+/// of `anyhook serve`. After that the agent gets a deny, and an answer counts for the
 /// next time that it tries the same call, within ten minutes. Answering works in a
 /// terminal only.
 #[derive(clap::Args)]
@@ -58,11 +58,11 @@ pub(crate) fn run(args: &ApproveArgs, terminal: &Terminal) -> anyhow::Result<Com
     let agent = &question.record.agent;
     terminal.line(&match (effect, decision) {
         (AnswerEffect::Delivered, Decision::Allow) => format!("Allowed; {agent} continues."),
-        (AnswerEffect::Delivered, _) => format!("Denied; {agent} was told."),
+        (AnswerEffect::Delivered, _) => format!("Denied; {agent} got the answer."),
         (AnswerEffect::PassesNextTime, _) => {
             format!("{agent} no longer waits. Ask it to try again: the same call then passes once.")
         }
-        (AnswerEffect::StaysDenied, _) => format!("{agent} no longer waits and was told no."),
+        (AnswerEffect::StaysDenied, _) => format!("{agent} no longer waits; it got a deny."),
     });
     Ok(CommandStatus::Success)
 }
@@ -98,7 +98,7 @@ fn list(
     }
     for (question, summary) in rows {
         let left = match question.time_left().as_secs() {
-            0 => "was told no; an answer counts for the next try".to_owned(),
+            0 => "denied already; an answer counts for the next try".to_owned(),
             seconds => format!("waits {seconds} s more"),
         };
         let tool = summary.tool.as_deref().unwrap_or(&summary.event);

@@ -19,7 +19,7 @@ pub(crate) fn check(command: &str) -> anyhow::Result<()> {
     check_agent(command)
 }
 
-/// As [`check`], and without a terminal nobody may run it: a model can hide the
+/// As [`check`], and refused without a terminal: a model can hide the
 /// variables of its agent.
 pub(crate) fn check_terminal(command: &str) -> anyhow::Result<()> {
     check(command)?;

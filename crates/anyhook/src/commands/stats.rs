@@ -10,7 +10,7 @@ use crate::commands::log::event_log::EventLog;
 use crate::commands::log::filter_args::FilterArgs;
 use crate::commands::log::format::{cost_text, duration, no_events};
 use crate::commands::usage_log::UsageLog;
-use crate::render::{Terminal, colour};
+use crate::render::{Terminal, colour, counted};
 use crate::table::{self, Cell};
 
 /// Time buckets in the JSON output.
@@ -58,12 +58,12 @@ pub(crate) fn run(args: &StatsArgs, terminal: &Terminal) -> anyhow::Result<Comma
         return Ok(CommandStatus::Success);
     }
     terminal.line(&format!(
-        "{} events in {} sessions: {} denied, {} asked, {} anyhook failures\n",
-        terminal.bold(&stats.events.to_string()),
-        stats.sessions,
+        "{} in {}: {} denied, {} asked, {}\n",
+        terminal.bold(&counted(stats.events, "event")),
+        counted(stats.sessions, "session"),
         stats.denials,
         stats.asks,
-        stats.failures
+        counted(stats.failures, "anyhook failure"),
     ));
     print_agents(&stats, terminal);
     print_hooks(&stats, args.limit, terminal);

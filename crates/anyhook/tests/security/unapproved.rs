@@ -1,4 +1,4 @@
-//! What nobody has approved must not cost much, whatever its size.
+//! Unapproved content must not cost much, whatever its size.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;

@@ -109,7 +109,7 @@ pub(crate) fn outcome_word(outcome: RunOutcome) -> &'static str {
     }
 }
 
-/// Whether the agent was told to deny, and can.
+/// Whether the answer denied, and the agent obeys a deny there.
 pub(super) fn is_denied(event: &RecordedEvent<'_>) -> bool {
     event.decision == Some(Decision::Deny) && !event.lost.iter().any(|loss| loss.field == "deny")
 }

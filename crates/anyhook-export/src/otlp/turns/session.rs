@@ -234,7 +234,7 @@ fn push_event_span(event: &RecordedEvent<'_>, spans: &mut Vec<FinishedSpan>) -> 
     Some(at)
 }
 
-/// What an agent says may quote what it was told.
+/// What an agent says may quote the hook's answer.
 fn error_text(event: &RecordedEvent<'_>, content: ContentLevel) -> String {
     if !content.has_tools() {
         return "the agent reported an error".to_owned();

@@ -128,7 +128,7 @@ pub(super) fn opens_to_all(mode: &str) -> bool {
     )
 }
 
-/// A mode that lets everyone write, or nobody read.
+/// A mode that lets everyone write, or no one read.
 pub(super) fn opens_or_locks(mode: &str) -> bool {
     if opens_to_all(mode) || matches!(mode, "000" | "0000") {
         return true;

@@ -126,8 +126,8 @@ pub(super) struct ListedFile {
     pub(super) metadata: Metadata,
 }
 
-/// The first file of these names that exists. One that is too large for a file
-/// that nobody has approved is not read, nor one whose hash is known.
+/// The first file of these names that exists. One that is too large for an
+/// unapproved file is not read, nor is one whose hash is known.
 pub(super) fn read_listed(
     scope: Scope,
     folder: &Path,

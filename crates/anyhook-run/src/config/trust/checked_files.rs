@@ -150,7 +150,7 @@ pub(super) fn hash_file(path: &Path) -> io::Result<String> {
     sha256_of(open_regular(path)?.0)
 }
 
-/// A file that nobody changed meanwhile.
+/// A file that did not change meanwhile.
 fn compare(path: &Path) -> io::Result<CheckedFile> {
     for _ in 0..MAX_COMPARISONS {
         let (file, metadata) = open_regular(path)?;

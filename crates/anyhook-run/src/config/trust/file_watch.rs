@@ -36,7 +36,7 @@ mod linux {
     /// Which signal reports a lost lease; missing in the crate `libc`.
     const F_SETSIG: libc::c_int = 10;
 
-    /// Held as long as nobody can write to its file.
+    /// Held while no process can write to its file.
     #[derive(Debug)]
     pub(in super::super) struct ReadLease(File);
 
@@ -60,7 +60,7 @@ mod linux {
             }
         }
 
-        /// Whether nobody has opened the file for writing since.
+        /// Whether no process has opened the file for writing since.
         pub(in super::super) fn is_held(&self) -> bool {
             control(&self.0, libc::F_GETLEASE, 0) == Some(libc::F_RDLCK)
         }

@@ -14,7 +14,7 @@ const CONTRACT_TOOLS = {};
 const CONTRACT_EVENTS = {};
 
 // A second copy of this plugin, the user's beside the project's, is handed the same
-// objects in the same process. It stands back where another copy has an answer of
+// objects in the same process. It leaves the call alone where another copy has an answer of
 // anyhook, and only there: a copy whose program cannot be started has none.
 const ANSWERED = (globalThis[Symbol.for("anyhook.answered")] ??= new WeakMap());
 const SELF = {};
@@ -61,7 +61,7 @@ function run(entry, text, directory) {
     let errors = "";
     child.stdout.setEncoding("utf8").on("data", (part) => (out += part));
     child.stderr.setEncoding("utf8").on("data", (part) => (errors += part));
-    child.stdin.on("error", () => {}); // A hook need not read what it is told.
+    child.stdin.on("error", () => {}); // A hook need not read its input.
     child.on("error", () => finish());
     child.on("close", (code) => finish(code));
     child.stdin.end(text);
@@ -135,7 +135,7 @@ function contractCall(hook, input, output, directory) {
   return { tool_name: CONTRACT_EVENTS[name] ?? name, tool_input: { session_id: session, cwd: directory, prompt } };
 }
 
-/** What is told. A command of the user's also reads a tool call in the plain form. */
+/** The payload. A command of the user's also reads a tool call in the plain form. */
 function payload(entry, hook, input, output, directory) {
   if (entry.dialect === "contract") return JSON.stringify(contractCall(hook, input, output, directory)) + "\n";
   const told = { hook, input: input ?? null, output: output ?? null, directory };

@@ -69,7 +69,7 @@ function run(entry, text, directory) {
     let errors = "";
     child.stdout.setEncoding("utf8").on("data", (part) => (out += part));
     child.stderr.setEncoding("utf8").on("data", (part) => (errors += part));
-    child.stdin.on("error", () => {}); // A hook need not read what it is told.
+    child.stdin.on("error", () => {}); // A hook need not read its input.
     child.on("error", () => finish());
     child.on("close", (code) => finish(code));
     child.stdin.end(text);
