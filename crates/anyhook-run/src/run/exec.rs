@@ -70,6 +70,15 @@ pub struct ProcessRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
+impl ProcessRequest<'_> {
+    /// Without variables that no program can get: they come from the agent's payload,
+    /// and a program with one would not start.
+    fn passable_variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.env.iter().map(|(name, value)| (&**name, &**value));
+        all.filter(|(_, value)| !value.contains('\0'))
+    }
+}
+
 /// What surrounds a program. By default it inherits the environment, and its
 /// working directory must exist.
 #[derive(Debug, Clone, Copy, Default)]

@@ -210,3 +210,24 @@ fn a_deny_in_the_form_of_an_agent_that_is_written_badly_is_never_silent() {
         assert!(is_denied(&run_dangerous(&scratch)), "{dialect}: {answer}");
     }
 }
+
+/// What an agent passes on in variables may come from the model: a program with such a
+/// variable does not start.
+#[test]
+fn no_payload_keeps_a_guard_from_starting() {
+    let scratch = project();
+    let manifest =
+        super::support::MANIFEST.replace("type: command,", "type: command, dialect: auggie,");
+    scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+    anyhook(&scratch).run(["trust", "--yes"], "").unwrap();
+    let long = "x".repeat(200_000);
+    for text in ["a\0b", "a\nb", &long] {
+        for field in ["session_id", "transcript_path", "tool_use_id"] {
+            let mut payload = super::support::payload(&scratch, "rm -rf /");
+            payload[field] = text.into();
+            let run = ["run", "--agent", "claude-code"];
+            let output = anyhook(&scratch).run(run, &payload.to_string()).unwrap();
+            assert!(is_denied(&output), "{field}: {output:?}");
+        }
+    }
+}

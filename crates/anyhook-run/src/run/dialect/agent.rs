@@ -1,6 +1,7 @@
 //! The dialect of a handler written for one agent: that agent's adapter encodes
 //! the payload and reads the answer.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use anyhook_agents::Adapter;
@@ -73,7 +74,11 @@ impl Dialect for AgentDialect<'_> {
     }
 }
 
-/// The variables that the agent gives its hooks.
+/// More than this in one variable keeps a program from starting on Windows; other
+/// systems take 128 KiB.
+const MAX_VARIABLE_BYTES: usize = 32_000;
+
+/// The variables that the agent gives its hooks, without what is too long.
 fn variables(
     adapter: &Adapter,
     event: &HookEvent,
@@ -81,12 +86,14 @@ fn variables(
     project: &Path,
 ) -> Vec<(String, String)> {
     let project = project.to_string_lossy();
+    let session_id = event.session_id.as_deref().map(foreign_word);
+    let tool = event.native_tool_name().map(foreign_word);
     let values = [
         ("{project}", Some(&*project)),
-        ("{session_id}", event.session_id.as_deref()),
+        ("{session_id}", session_id.as_deref()),
         ("{transcript_path}", event.text("transcript_path")),
         ("{event}", Some(native_event)),
-        ("{tool}", event.native_tool_name()),
+        ("{tool}", tool.as_deref()),
     ];
     let fill = |text: String, (name, value): &(&str, Option<&str>)| {
         text.replace(name, value.unwrap_or_default())
@@ -100,5 +107,40 @@ fn variables(
                 values.iter().fold(template.to_string(), fill),
             )
         })
+        .filter(|(_, value)| value.len() <= MAX_VARIABLE_BYTES)
         .collect()
+}
+
+/// A word of the payload that the model may have made up, such as the name of a tool.
+fn foreign_word(word: &str) -> Cow<'_, str> {
+    if cfg!(windows) {
+        plain_for_cmd(word)
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
+/// `cmd.exe` puts the value of `%NAME%` into a line before it takes the line apart:
+/// an `&` in it would start a program. What means something to it becomes `_`.
+fn plain_for_cmd(word: &str) -> Cow<'_, str> {
+    let is_special = |c: char| c.is_control() || "\"%!^&|<>()".contains(c);
+    if word.contains(is_special) {
+        Cow::Owned(word.replace(is_special, "_"))
+    } else {
+        Cow::Borrowed(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_word_means_something_to_cmd() {
+        assert_eq!(plain_for_cmd("mcp__a__b-c.d"), "mcp__a__b-c.d");
+        assert_eq!(
+            plain_for_cmd("x\" & calc %A% !B! ^|<>()\r\n"),
+            "x_ _ calc _A_ _B_ ________"
+        );
+    }
 }

@@ -119,7 +119,7 @@ fn spawn(request: &ProcessRequest<'_>, options: SpawnOptions) -> Result<Child, S
         options.base_env.apply(&mut command);
         command
             .args(arguments)
-            .envs(passable(&request.env))
+            .envs(request.passable_variables())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -138,13 +138,6 @@ fn spawn(request: &ProcessRequest<'_>, options: SpawnOptions) -> Result<Child, S
         _ => Err(error),
     });
     child.map_err(|error| start_error(cwd, program, &error))
-}
-
-/// Without variables that no program can get: they come from the agent's payload, and a
-/// program with one would not start.
-fn passable(variables: &[(String, String)]) -> impl Iterator<Item = (&String, &String)> {
-    let all = variables.iter().map(|(name, value)| (name, value));
-    all.filter(|(_, value)| !value.contains('\0'))
 }
 
 /// Explains a bare "no such file" or "permission denied".

@@ -115,7 +115,7 @@ fn spawn(request: &ProcessRequest<'_>, options: SpawnOptions) -> Result<(Child, 
     let job = Job::new().map_err(|error| format!("its job could not be created: {error}"))?;
     let mut child = command
         .current_dir(cwd)
-        .envs(request.env.iter().map(|(name, value)| (name, value)))
+        .envs(request.passable_variables())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
