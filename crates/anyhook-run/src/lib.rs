@@ -26,6 +26,8 @@ pub mod config;
 pub mod daemon_client;
 pub mod engine;
 pub mod entry;
+#[cfg(target_os = "linux")]
+mod fcntl;
 pub mod openhook;
 pub mod record;
 pub mod run;

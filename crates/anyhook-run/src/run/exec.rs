@@ -6,6 +6,8 @@
 
 pub mod command;
 pub mod command_files;
+#[cfg(unix)]
+mod death_signal;
 mod environment;
 pub(crate) mod executed_files;
 mod interpreters;

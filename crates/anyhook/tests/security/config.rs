@@ -404,6 +404,33 @@ fn a_hook_does_not_outlive_a_dispatcher_that_was_killed() {
 }
 
 #[test]
+fn a_hook_does_not_outlive_a_dispatcher_that_is_killed_at_its_start() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    // Also one that has closed what it shares with the dispatcher.
+    for closing in ["", "exec </dev/null >/dev/null 2>&1\n"] {
+        // It is protected before it gets its input.
+        let script = format!(
+            "#!/bin/sh\ntrap '' HUP TERM\nsleep 100 &\necho $! > child\necho $$ > own\n\
+             cat >/dev/null\n{closing}kill -9 $PPID\nwait\n"
+        );
+        let scratch = Scratch::new().unwrap();
+        scratch
+            .file(scratch.config().join("hooks.yaml"), MANIFEST)
+            .unwrap();
+        scratch
+            .exec(scratch.config().join("guard.sh"), &script)
+            .unwrap();
+        start_hanging(&scratch).wait().unwrap();
+        for pid in ["own", "child"] {
+            let pid = scratch.project().join(pid);
+            wait_for("the hook ends", || !is_running(&pid));
+        }
+    }
+}
+
+#[test]
 fn a_detached_hook_outlives_its_dispatcher_and_nothing_else_is_left() {
     let scratch = Scratch::new().unwrap();
     let manifest = MANIFEST

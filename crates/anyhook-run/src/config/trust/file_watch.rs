@@ -13,16 +13,11 @@ pub(super) use linux::{FolderWatch, ReadLease};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    #![expect(
-        unsafe_code,
-        reason = "leases are only offered by a C function with a variable argument"
-    )]
-
     use std::collections::BTreeMap;
     use std::fs::File;
     use std::io;
     use std::mem::MaybeUninit;
-    use std::os::fd::{AsRawFd as _, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::path::{Path, PathBuf};
     use std::sync::{Mutex, OnceLock};
 
@@ -32,9 +27,7 @@ mod linux {
 
     use super::super::checked_files::remaining_wait;
     use crate::config::cache::FileStamp;
-
-    /// Which signal reports a lost lease; missing in the crate `libc`.
-    const F_SETSIG: libc::c_int = 10;
+    use crate::fcntl::{NumberCommand, fcntl};
 
     /// Held while no process can write to its file.
     #[derive(Debug)]
@@ -47,29 +40,20 @@ mod linux {
             let file = file.try_clone()?;
             // A lost lease is seen at the end. The usual signal would end this process;
             // by default this one does nothing.
-            let is_silent = control(&file, F_SETSIG, libc::SIGURG) == Some(0);
-            if !is_silent {
+            if fcntl(&file, NumberCommand::SetSignal(libc::SIGURG)).is_err() {
                 return Ok(None);
             }
-            match control(&file, libc::F_SETLEASE, libc::F_RDLCK) {
-                Some(_) => Ok(Some(Self(file))),
-                None => match io::Error::last_os_error() {
-                    error if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-                    _ => Ok(None),
-                },
+            match fcntl(&file, NumberCommand::TakeReadLease) {
+                Ok(_) => Ok(Some(Self(file))),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+                Err(_) => Ok(None),
             }
         }
 
         /// Whether no process has opened the file for writing since.
         pub(in super::super) fn is_held(&self) -> bool {
-            control(&self.0, libc::F_GETLEASE, 0) == Some(libc::F_RDLCK)
+            fcntl(&self.0, NumberCommand::GetLease).is_ok_and(|kind| kind == libc::F_RDLCK)
         }
-    }
-
-    fn control(file: &File, command: libc::c_int, argument: libc::c_int) -> Option<libc::c_int> {
-        // SAFETY: the descriptor is open, and these commands take an integer.
-        let result = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
-        (result >= 0).then_some(result)
     }
 
     /// Says whether one of some folders was moved.
@@ -78,7 +62,7 @@ mod linux {
     /// only one of the two has changed, it was not moved. That is enough for a hook that
     /// ends soon. In a longer time both change by themselves, so then the kernel tells
     /// ([`Self::watch`]): not at once, because to close such a watch takes 75 µs, and
-    /// 20 ms on a busy machine.
+    /// 5 to 20 ms on a busy machine.
     #[derive(Debug, Default)]
     pub(in super::super) struct FolderWatch {
         /// Of a link the link itself: what it points to is among the others.

@@ -19,6 +19,7 @@ use rustix::process::{
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::command::CommandLine;
+use super::death_signal::DeathSignal;
 use super::{
     CapturedOutput, Leftover, OUTPUT_DRAIN_TIMEOUT, ProcessEnd, ProcessRequest, ProcessResult,
     SpawnOptions, TERMINATION_GRACE_PERIOD, watchdog,
@@ -66,8 +67,9 @@ impl Cancel {
     }
 }
 
-/// A process that takes longer is watched. Most hooks have ended by then. To start and
-/// end a watchdog takes 40 µs, and on a busy machine 8 ms, because its end is waited for.
+/// A process that takes longer is watched. Most hooks have ended by then, and until then
+/// there is a [`DeathSignal`]. To start and end a watchdog takes 40 µs, and on a busy
+/// machine 8 ms, because its end is waited for.
 const WATCH_DELAY: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -89,11 +91,15 @@ pub(super) fn run(
     when_slow: &dyn Fn(),
 ) -> ProcessResult {
     let started = Instant::now();
+    let death_signal = DeathSignal::new().ok();
     let mut child = match spawn(request, options) {
         Ok(child) => child,
         Err(why) => return ProcessResult::not_started(why, started),
     };
-    match RunningProcess::new(&mut child) {
+    if let Some(signal) = &death_signal {
+        signal.protect(Pid::from_child(&child));
+    }
+    match RunningProcess::new(&mut child, death_signal) {
         Ok(process) => process.run(request, started, when_slow),
         Err(error) => {
             let _ = child.kill();
@@ -176,6 +182,8 @@ fn interpreter(script: &Path) -> Option<String> {
 struct RunningProcess<'a> {
     child: &'a mut Child,
     group: Pid,
+    /// Until it is watched.
+    death_signal: Option<DeathSignal>,
     exit: OwnedFd,
     stdin: Option<File>,
     stdout: OutputPipe,
@@ -188,10 +196,11 @@ struct OutputPipe {
 }
 
 impl<'a> RunningProcess<'a> {
-    fn new(child: &'a mut Child) -> io::Result<Self> {
+    fn new(child: &'a mut Child, death_signal: Option<DeathSignal>) -> io::Result<Self> {
         let group = Pid::from_child(child);
         Ok(Self {
             group,
+            death_signal,
             exit: exit_watch(group)?,
             stdin: nonblocking(child.stdin.take())?,
             stdout: OutputPipe::new(child.stdout.take())?,
@@ -218,7 +227,7 @@ impl<'a> RunningProcess<'a> {
         let mut buffer = vec![0_u8; READ_BUFFER_BYTES];
         let mut unsent = request.stdin;
         self.write_input(&mut unsent);
-        let mut _watched = None;
+        let mut watched;
         let mut watch_at = started.checked_add(WATCH_DELAY);
 
         loop {
@@ -240,7 +249,10 @@ impl<'a> RunningProcess<'a> {
             }
             let now = Instant::now();
             if watch_at.take_if(|at| now >= *at).is_some() {
-                _watched = watchdog::watch(self.child);
+                watched = watchdog::watch(self.child);
+                if watched.is_some() {
+                    self.death_signal = None;
+                }
                 when_slow();
             }
             if exit && !has_exited {

@@ -6,7 +6,8 @@
 //! other end whatever happens here. `PR_SET_PDEATHSIG` would not do: it reaches
 //! only the first process of a hook, is bound to the thread that has started it,
 //! exists only on Linux, and makes starting a hook several times slower. A hook is
-//! watched after its first 5 ms, in which most have ended.
+//! watched after its first 5 ms, in which most have ended; until then there is a
+//! [death signal](super::death_signal).
 //!
 //! It has its own session, so that a signal to the agent's group does not reach
 //! it, and no open files but the pipe, so that no one waits for it. A detached
@@ -84,12 +85,11 @@ pub fn stop() {
     }
 }
 
-/// Watches the group of a process that was just started.
+/// Watches the group of a process that was just started; `None` if that is impossible.
 pub(super) fn watch(child: &Child) -> Option<Watched> {
     let group = i32::try_from(child.id()).ok()?;
     start();
-    send(group);
-    Some(Watched { group })
+    send(group).then_some(Watched { group })
 }
 
 impl Drop for Watched {
@@ -98,12 +98,14 @@ impl Drop for Watched {
     }
 }
 
-/// A group to watch, or the negative number of one that has ended.
-fn send(message: i32) {
-    if let Some(watchdog) = lock(&WATCHDOG).as_mut() {
-        // Without a watchdog the hook runs all the same.
-        let _ = watchdog.pipe.write_all(&message.to_ne_bytes());
-    }
+/// A group to watch, or the negative number of one that has ended. Without a watchdog
+/// the hook runs all the same.
+fn send(message: i32) -> bool {
+    let mut watchdog = lock(&WATCHDOG);
+    let sent = watchdog
+        .as_mut()
+        .map(|it| it.pipe.write_all(&message.to_ne_bytes()));
+    sent.is_some_and(|sent| sent.is_ok())
 }
 
 #[cfg(target_os = "linux")]
