@@ -45,6 +45,7 @@ const SWEEP_MARKER: &str = "swept";
 #[derive(Debug, Clone)]
 pub struct LocalMachine {
     folder: PathBuf,
+    lock_timeout: Duration,
 }
 
 impl LocalMachine {
@@ -52,6 +53,16 @@ impl LocalMachine {
     pub fn new(state: &Path) -> Self {
         Self {
             folder: state.join(FOLDER_NAME),
+            lock_timeout: LOCK_TIMEOUT,
+        }
+    }
+
+    /// The same for a caller that may wait longer for other processes.
+    #[must_use]
+    pub fn with_lock_timeout(self, lock_timeout: Duration) -> Self {
+        Self {
+            lock_timeout,
+            ..self
         }
     }
 
@@ -67,7 +78,7 @@ impl LocalMachine {
         let name = stable_id(&[session.source, session.id]);
         let path = self.folder.join(format!("{name}.json"));
         let is_new = !path.exists();
-        let Some(mut file) = open_locked(&path)? else {
+        let Some(mut file) = open_locked(&path, self.lock_timeout)? else {
             return Ok(());
         };
         let mut text = String::new();
@@ -156,11 +167,16 @@ impl Machine for LocalMachine {
     }
 }
 
+/// Opens and locks a file that anyhook's processes share.
+pub(crate) fn open_shared(path: &Path) -> io::Result<Option<File>> {
+    open_locked(path, LOCK_TIMEOUT)
+}
+
 /// Opens and locks a file; `None` if the lock is not available in time, or if the
 /// path is not a regular file.
-pub(crate) fn open_locked(path: &Path) -> io::Result<Option<File>> {
+fn open_locked(path: &Path, timeout: Duration) -> io::Result<Option<File>> {
     let started = Instant::now();
-    while started.elapsed() < LOCK_TIMEOUT {
+    while started.elapsed() < timeout {
         let file = open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {

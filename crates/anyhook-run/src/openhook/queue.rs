@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhook_util::fs::{is_current, try_lock};
 use openhook::stable_id;
 
-use super::local_machine::{FOLDER_NAME, open, open_locked};
+use super::local_machine::{FOLDER_NAME, open, open_shared};
 
 /// A larger queue accepts nothing more: its consumer hangs.
 const MAX_QUEUE_BYTES: u64 = 16 * 1024 * 1024;
@@ -85,7 +85,7 @@ impl Queue {
     }
 
     fn lock(&self) -> io::Result<File> {
-        open_locked(&self.items)?.ok_or_else(|| io::Error::other("its queue is locked"))
+        open_shared(&self.items)?.ok_or_else(|| io::Error::other("its queue is locked"))
     }
 
     /// The lock for serving; `None` if another process has it.
