@@ -144,6 +144,56 @@ fn the_documented_crate_graph_is_the_real_one() {
     assert_eq!(documented, real);
 }
 
+/// The fuzz targets are a workspace of their own, so no build of this one notices a
+/// dependency that their lock file lacks.
+#[test]
+fn the_lock_file_of_the_fuzz_targets_is_current() {
+    let lock = fs::read_to_string(root().join("fuzz/Cargo.lock")).unwrap();
+    let mut compared = 0;
+    for package in lock.split("[[package]]").skip(1) {
+        let package: toml::Table = package.parse().unwrap();
+        let name = package["name"].as_str().unwrap();
+        let manifest = root().join("crates").join(name).join("Cargo.toml");
+        if package.contains_key("source") || !manifest.exists() {
+            continue;
+        }
+        let listed = package.get("dependencies").and_then(|it| it.as_array());
+        let listed: BTreeSet<&str> = listed
+            .into_iter()
+            .flatten()
+            .filter_map(|line| line.as_str()?.split(' ').next())
+            .collect();
+        let manifest = fs::read_to_string(manifest).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let targets = manifest.get("target").and_then(|it| it.as_table());
+        let targets = targets.into_iter().flat_map(toml::Table::values);
+        let targets = targets.filter_map(toml::Value::as_table);
+        let sections = std::iter::once(&manifest).chain(targets).flat_map(|table| {
+            let names = ["dependencies", "build-dependencies"];
+            names
+                .into_iter()
+                .filter_map(|name| table.get(name)?.as_table())
+        });
+        let mut known = BTreeSet::new();
+        for (dependency, how) in sections.flatten() {
+            known.insert(dependency.as_str());
+            let is_optional = how.get("optional").and_then(toml::Value::as_bool);
+            assert!(
+                is_optional == Some(true) || listed.contains(dependency.as_str()),
+                "fuzz/Cargo.lock lacks `{dependency}` of {name}: run `cargo update -w` in fuzz"
+            );
+        }
+        for dependency in &listed {
+            assert!(
+                known.contains(dependency),
+                "fuzz/Cargo.lock still has `{dependency}` of {name}: run `cargo update -w` in fuzz"
+            );
+        }
+        compared += 1;
+    }
+    assert!(compared > 5, "{compared}");
+}
+
 fn full_name(short: &str) -> String {
     match short {
         "openhook" | "anyhook" => short.to_owned(),
