@@ -106,6 +106,7 @@ fn main() {
             }
         }
         let event_at = agent.payload.event_at.as_deref().unwrap_or_default();
+        let longest_wait = agent.config.handler.longest_wait();
 
         let quirks_path = agents.join(slug).join("quirks.rs");
         println!("cargo::rerun-if-changed={}", quirks_path.display());
@@ -130,7 +131,7 @@ fn main() {
         let paths: Vec<_> = agent.files.iter().map(|file| &file.path).collect();
         writeln!(
             list,
-            "CompiledAgent {{ slug: {slug:?}, aliases: &{aliases:?}, paths: &{paths:?}, whole: LazyTable::new({whole}), run: LazyTable::new({run}), core: {core}, events: {{ static EVENTS: [CompiledEvent; {}] = [{events}]; &EVENTS }}, event_at: {event_at:?}, quirks: {quirks}, source: {source} }},",
+            "CompiledAgent {{ slug: {slug:?}, aliases: &{aliases:?}, paths: &{paths:?}, whole: LazyTable::new({whole}), run: LazyTable::new({run}), core: {core}, events: {{ static EVENTS: [CompiledEvent; {}] = [{events}]; &EVENTS }}, event_at: {event_at:?}, longest_wait: {longest_wait:?}, quirks: {quirks}, source: {source} }},",
             parts.len(),
         )
         .unwrap();

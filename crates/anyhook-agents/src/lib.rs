@@ -63,6 +63,8 @@ pub(crate) struct CompiledAgent {
     events: &'static [CompiledEvent],
     /// Pointer to the event's name in a payload; empty if payloads have none.
     event_at: &'static str,
+    /// See [`spec::HandlerSpec::longest_wait`].
+    longest_wait: Option<f64>,
     quirks: &'static dyn Quirks,
     /// The text of its `agent.toml`, for a user's own agent that extends it.
     #[cfg_attr(
@@ -198,6 +200,11 @@ pub fn agent_handle(name: &str) -> Option<AgentHandle> {
 impl AgentHandle {
     pub fn slug(self) -> &'static str {
         self.0.slug
+    }
+
+    /// After how many seconds the agent gives up on a hook, whatever its entry says.
+    pub fn longest_wait(self) -> Option<f64> {
+        self.0.longest_wait
     }
 
     fn for_run(self) -> Option<&'static Adapter> {

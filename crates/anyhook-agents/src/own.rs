@@ -144,6 +144,7 @@ fn compiled(agent: &AgentSpec) -> postcard::Result<&'static CompiledAgent> {
         core: bytes(&core)?,
         events: events.leak(),
         event_at: leaked(agent.payload.event_at.as_deref().unwrap_or_default()),
+        longest_wait: agent.config.handler.longest_wait(),
         quirks: base.map_or(&quirks::NoQuirks, |base| base.quirks),
         source: "",
     })))

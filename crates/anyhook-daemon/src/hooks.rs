@@ -57,6 +57,8 @@ pub(crate) struct HookParams {
     event: Option<String>,
     /// The scope of the agent's own http entry that makes this call.
     scope: Option<String>,
+    /// How many seconds the agent waits for the answer.
+    timeout: Option<f64>,
 }
 
 pub(crate) async fn post(
@@ -100,6 +102,10 @@ pub(crate) async fn answer_call(
         must_not_ask: unattended && !can_fall_back,
         entry,
         is_http_entry,
+        received: Some(started),
+        answer_limit: params
+            .timeout
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
         ..HookRequest::default()
     };
     let request = match wrapped_call(&bytes)? {

@@ -3,7 +3,7 @@
 //! The daemon knows no agent and runs no hook; the program that embeds it provides both.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhook_model::{Answer, Decision, Record};
 use anyhook_store::EventFilter;
@@ -40,6 +40,10 @@ pub struct HookRequest {
     pub entry: Option<String>,
     /// The caller is an installed http entry, which knows nothing but the payload.
     pub is_http_entry: bool,
+    /// How long the agent waits for the answer, if the caller says so.
+    pub answer_limit: Option<Duration>,
+    /// When the call came.
+    pub received: Option<Instant>,
     /// The form that the answer must have; without one it is the agent's own.
     pub form: Option<WrappedForm>,
 }

@@ -165,6 +165,8 @@ pub struct BridgeCommand {
     pub agent: String,
     pub event: Option<String>,
     pub scope: Option<String>,
+    /// How many seconds the agent waits, if that is more than usual.
+    pub timeout: Option<u64>,
 }
 
 impl BridgeCommand {
@@ -251,7 +253,7 @@ fn from_words(words: &[String]) -> Option<BridgeCommand> {
         name => BridgeProgram::Named(name.clone()),
     };
     let mut rest = words.get(start + 2..)?.iter();
-    let (mut agent, mut event, mut scope) = (None, None, None);
+    let (mut agent, mut event, mut scope, mut timeout) = (None, None, None, None);
     while let Some(word) = rest.next() {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
@@ -261,6 +263,7 @@ fn from_words(words: &[String]) -> Option<BridgeCommand> {
             "--agent" => agent = value.or_else(|| rest.next().cloned()),
             "--event" => event = value.or_else(|| rest.next().cloned()),
             "--scope" => scope = value.or_else(|| rest.next().cloned()),
+            "--timeout" => timeout = value.or_else(|| rest.next().cloned()),
             _ => {}
         }
     }
@@ -269,6 +272,7 @@ fn from_words(words: &[String]) -> Option<BridgeCommand> {
         agent: agent?,
         event,
         scope,
+        timeout: timeout.and_then(|seconds| seconds.parse().ok()),
     })
 }
 

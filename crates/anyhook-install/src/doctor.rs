@@ -9,6 +9,7 @@ mod anyhook_setup;
 mod command_lines;
 mod config_file;
 mod duplicates;
+mod entry_timeouts;
 mod hook_entry;
 mod probe;
 mod probe_daemon;

@@ -8,6 +8,8 @@ mod entries;
 
 use std::path::PathBuf;
 
+use self::entries::timeout_argument;
+
 use anyhook_agents::BridgeCall;
 use anyhook_agents::spec::{ConfigShape, EventSpec};
 use anyhook_edit::{
@@ -26,7 +28,7 @@ use crate::native_hooks::{self, ActiveHooks, NativeHook, TakenElement};
 use crate::needs::{EventSelection, ManifestNeeds};
 use crate::scripts::{self, GeneratedContent};
 use crate::target::Target;
-use crate::via_daemon::BridgeTransport;
+use crate::via_daemon::{BridgeTransport, ManagedSetup};
 
 /// One file, before and after.
 #[derive(Debug, Clone)]
@@ -52,8 +54,7 @@ pub struct Installation {
     entries: Vec<PlannedEntry>,
     program: BridgeProgram,
     transport: BridgeTransport,
-    /// A managed policy wants failures to block.
-    fails_closed: bool,
+    managed: ManagedSetup,
     /// The socket of the user's daemon.
     socket: PathBuf,
     /// The longest timeout of its events.
@@ -87,7 +88,10 @@ impl Installation {
             timeout_seconds: timeouts.fold(0.0, f64::max),
             program: program.clone(),
             transport: transport.clone(),
-            fails_closed: anyhook_run::Engine::new(machine.dirs.clone(), false).fails_closed(),
+            managed: ManagedSetup {
+                fails_closed: anyhook_run::Engine::new(machine.dirs.clone(), false).fails_closed(),
+                has_hooks: machine.dirs.has_managed_manifest(),
+            },
             ..Self::existing(machine, target)
         };
         let entries = events.into_iter();
@@ -105,7 +109,7 @@ impl Installation {
             entries: Vec::new(),
             program: BridgeProgram::Searched,
             transport: BridgeTransport::Process,
-            fails_closed: false,
+            managed: ManagedSetup::default(),
             socket: machine.dirs.state.join(daemon_client::SOCKET_FILE),
             timeout_seconds: 0.0,
             records: machine.records_dir(),
@@ -348,7 +352,10 @@ impl Installation {
         if let Some(scope) = command::scope_argument(target.scope, &self.program) {
             argv.extend(["--scope", scope]);
         }
-        let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+        let mut argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+        if let Some(seconds) = timeout_argument(target, self.timeout_seconds) {
+            argv.extend(["--timeout".to_owned(), seconds.to_string()]);
+        }
         let plugin = target.adapter.bridge_plugin(&BridgeCall {
             command: &argv,
             seconds: self.timeout_seconds,

@@ -77,8 +77,8 @@ impl ManifestNeeds {
         })
     }
 
-    /// The timeout of one entry: longer than all of its hooks may take.
-    pub fn timeout_seconds(&self, adapter: &Adapter, event: &EventSpec) -> f64 {
+    /// How long the hooks of an event may take, with what the bridge needs.
+    pub(crate) fn needed_seconds(&self, event: &EventSpec) -> f64 {
         let is_for = |hook: &&Hook| {
             hook.event == event.native.as_ref() || event.is.as_deref() == Some(&hook.event)
         };
@@ -88,9 +88,14 @@ impl ManifestNeeds {
             .collect();
         let can_rewrite = event.blocking == Blocking::Prevent;
         let total = longest_answer(&manifests, can_rewrite).as_secs_f64();
+        (total + BRIDGE_OVERHEAD_SECONDS).ceil()
+    }
+
+    /// The timeout of one entry: longer than all of its hooks may take.
+    pub fn timeout_seconds(&self, adapter: &Adapter, event: &EventSpec) -> f64 {
         // The bridge stops slow hooks itself.
         let least = MIN_ENTRY_TIMEOUT.as_secs_f64();
-        let wanted = least.max((total + BRIDGE_OVERHEAD_SECONDS).ceil());
+        let wanted = least.max(self.needed_seconds(event));
         let caps = [adapter.spec.config.handler.max_timeout, event.max_timeout];
         caps.into_iter().flatten().fold(wanted, f64::min)
     }

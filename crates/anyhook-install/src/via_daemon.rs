@@ -50,6 +50,8 @@ pub(crate) enum NoHttpEntries {
     FailsOpen,
     /// Nothing proves to the agent that the daemon answers, and a policy wants proof.
     FailClosedPolicy,
+    /// The administrator's hooks must not depend on a process of the user.
+    ManagedHooks,
 }
 
 impl fmt::Display for NoHttpEntries {
@@ -62,12 +64,24 @@ impl fmt::Display for NoHttpEntries {
             Self::FailClosedPolicy => {
                 "a managed policy has `fail_closed`, and any process that listens on the port could answer for a stopped daemon"
             }
+            Self::ManagedHooks => {
+                "the administrator has hooks on this machine, for which no process of the user may answer"
+            }
         })
     }
 }
 
+/// Who decides on this machine, besides the user.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ManagedSetup {
+    /// A managed policy wants failures to block.
+    pub fails_closed: bool,
+    /// There are managed hooks.
+    pub has_hooks: bool,
+}
+
 /// Whether the tool calls of an agent can go to a daemon.
-pub(crate) fn http_entries(target: &Target, fails_closed: bool) -> Result<(), NoHttpEntries> {
+pub(crate) fn http_entries(target: &Target, managed: ManagedSetup) -> Result<(), NoHttpEntries> {
     let handler = &target.config().handler;
     if !handler.types.contains_key("http") || !handler.has("url") {
         return Err(NoHttpEntries::NoSuchHandler);
@@ -75,8 +89,11 @@ pub(crate) fn http_entries(target: &Target, fails_closed: bool) -> Result<(), No
     if handler.fail_closed.is_none() {
         return Err(NoHttpEntries::FailsOpen);
     }
-    if fails_closed {
+    if managed.fails_closed {
         return Err(NoHttpEntries::FailClosedPolicy);
+    }
+    if managed.has_hooks {
+        return Err(NoHttpEntries::ManagedHooks);
     }
     Ok(())
 }
@@ -118,7 +135,12 @@ fn answers_in_body(target: &Target, event: &EventSpec) -> bool {
 }
 
 /// The handler that posts an event to a daemon.
-pub(crate) fn http_handler(address: &str, target: &Target, event: Option<&str>) -> Handler {
+pub(crate) fn http_handler(
+    address: &str,
+    target: &Target,
+    event: Option<&str>,
+    timeout: Option<f64>,
+) -> Handler {
     let agent = percent::encode(target.slug());
     let scope = scope_name(target.scope);
     let mut url = format!(
@@ -128,6 +150,9 @@ pub(crate) fn http_handler(address: &str, target: &Target, event: Option<&str>) 
     if let Some(event) = event {
         url.push_str("&event=");
         url.push_str(&percent::encode(event));
+    }
+    if let Some(seconds) = timeout {
+        url.push_str(&format!("&timeout={seconds}"));
     }
     Handler {
         kind: HandlerKind::Http,
@@ -154,6 +179,7 @@ pub(crate) fn parse_url(url: &str) -> Option<BridgeCommand> {
         agent: percent::decode(agent).filter(|agent| !agent.is_empty() && !agent.contains('/'))?,
         event: value("event"),
         scope: value("scope"),
+        timeout: value("timeout").and_then(|seconds| seconds.parse().ok()),
     })
 }
 

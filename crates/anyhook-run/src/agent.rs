@@ -72,11 +72,11 @@ pub trait Agent: Send {
         true
     }
 
-    /// How long the agent waits for an answer to this event, as far as its entry is one
-    /// that `anyhook install` writes.
-    fn answer_limit(&self, event: &HookEvent) -> Duration {
+    /// How long the agent waits for an answer to this event at most, whatever its entry
+    /// says; `None` if the entry decides.
+    fn longest_wait(&self, event: &HookEvent) -> Option<Duration> {
         let _ = event;
-        MIN_ENTRY_TIMEOUT
+        None
     }
 
     /// Which event an unreadable payload is: the one that the caller names,

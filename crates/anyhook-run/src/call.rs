@@ -4,7 +4,7 @@
 
 use anyhook_model::{Answer, Decision, HookResponse};
 
-use crate::agent::{Agent, DecodedCall};
+use crate::agent::{Agent, DecodedCall, MIN_ENTRY_TIMEOUT};
 use crate::engine::{Engine, EventOptions};
 
 /// The reply to one call.
@@ -40,8 +40,10 @@ pub fn answer(
             ..CallReply::default()
         };
     }
+    let limits = [options.answer_limit, agent.longest_wait(&event)];
     let options = &EventOptions {
         notices,
+        answer_limit: limits.into_iter().flatten().min(),
         ..options.clone()
     };
     let mut outcome = engine.handle(&event, options);
@@ -52,7 +54,7 @@ pub fn answer(
         let is_lost = lost.iter().any(|loss| loss.field == "ask");
         is_lost || !can_ask || !agent.has_user(&event)
     };
-    let limit = || agent.answer_limit(&event);
+    let limit = options.answer_limit.unwrap_or(MIN_ENTRY_TIMEOUT);
     if is_ask && is_unasked() && engine.hold_for_answer(&event, &mut outcome, limit) {
         (answer, lost) = agent.render(&event, &outcome.response, can_ask);
     }

@@ -47,6 +47,8 @@ pub(crate) struct DaemonRequest<'a> {
     pub(crate) unattended: bool,
     /// The agent's entry that started this process.
     pub(crate) entry: &'a EntryName,
+    /// How long the agent waits.
+    pub(crate) answer_limit: Duration,
 }
 
 /// Why a daemon has not handled a call.
@@ -311,11 +313,16 @@ impl<'a> DaemonAddress<'a> {
 }
 
 fn request_path(request: &DaemonRequest<'_>) -> String {
-    let path = format!("/hooks/{}", percent::encode(request.agent));
-    match request.event {
-        Some(event) => format!("{path}?event={}", percent::encode(event)),
-        None => path,
+    let (agent, timeout) = (
+        percent::encode(request.agent),
+        request.answer_limit.as_secs_f64(),
+    );
+    let mut path = format!("/hooks/{agent}?timeout={timeout}");
+    if let Some(event) = request.event {
+        path.push_str("&event=");
+        path.push_str(&percent::encode(event));
     }
+    path
 }
 
 /// The headers of a call; empty ones are not sent.
@@ -540,7 +547,8 @@ mod tests {
             payload: b"",
             unattended: false,
             entry: &EntryName::default(),
+            answer_limit: Duration::from_secs(60),
         };
-        assert_eq!(request_path(&request), "/hooks/kiro?event=a%20b");
+        assert_eq!(request_path(&request), "/hooks/kiro?timeout=60&event=a%20b");
     }
 }

@@ -37,6 +37,7 @@ use crate::config::folders::EventFolders;
 use crate::config::policy::Rulebook;
 use crate::config::redirects;
 use crate::config::settings::Settings;
+use crate::config::time_limit::answer_time;
 use crate::config::trust::{Consent, Distrust, Inspected, TrustStore};
 use crate::openhook::consumers::{Consumers, PendingDeliveries};
 use crate::record::duplicate::{Claim, Delivery, EntryName};
@@ -83,6 +84,9 @@ pub struct EventOptions {
     pub folders: Option<EventFolders>,
     /// Keep what hooks write to stderr, to show it to their author.
     pub keeps_stderr: bool,
+    /// How long the agent waits for the answer. At an event that can be prevented, hooks
+    /// are stopped before that: an agent that has given up lets the call through.
+    pub answer_limit: Option<Duration>,
 }
 
 /// The result of one event.
@@ -161,7 +165,9 @@ impl Engine {
     /// Runs the hooks of an event.
     pub fn handle(&self, event: &HookEvent, options: &EventOptions) -> EventOutcome {
         let now = Timestamp::now();
+        let limit = options.answer_limit.filter(|_| can_prevent(event));
         let mut run = EventRun {
+            deadline: limit.and_then(|limit| Instant::now().checked_add(answer_time(limit))),
             engine: self,
             options,
             cancel: options.cancel.clone(),

@@ -7,6 +7,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read, Write};
+use std::time::{Duration, Instant};
 
 use anyhook_model::{Answer, HookEvent};
 
@@ -31,7 +32,7 @@ const BLOCKING_EXIT: i32 = 2;
 /// The reason of a deny that may be in a daemon's answer.
 const UNDELIVERED: &str = "anyhook: the answer could not be written";
 
-const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] \
+const USAGE: &str = "anyhook run [--agent NAME] [--event NAME] [--timeout SECONDS] \
                      [--server [URL] [--fallback local|open]] < payload";
 
 /// What happens when the daemon does not answer.
@@ -52,6 +53,8 @@ struct Arguments {
     /// The daemon that handles the call instead of this process; empty for this user's own.
     server: Option<String>,
     fallback: Fallback,
+    /// How long the agent waits, where its entry gives more time than entries usually have.
+    timeout: Option<Duration>,
     /// Distinguishes two entries that name the same program.
     scope: Option<String>,
     /// Ignored: a configuration written by a newer version must not break the agent.
@@ -75,6 +78,7 @@ impl Arguments {
                 "--event" => parsed.event = next_value(),
                 "--supervise" => parsed.supervise = true,
                 "--scope" => parsed.scope = next_value(),
+                "--timeout" => parsed.timeout = next_value().as_deref().and_then(seconds),
                 "--server" => {
                     let address = value.or_else(|| args.next_if(|next| !next.starts_with("--")));
                     parsed.server = Some(address.unwrap_or_default());
@@ -90,6 +94,11 @@ impl Arguments {
         parsed
     }
 
+    /// How long the agent waits for the answer.
+    fn answer_limit(&self) -> Duration {
+        self.timeout.unwrap_or(agent::MIN_ENTRY_TIMEOUT)
+    }
+
     /// How the agent's config names this program, as far as it differs between
     /// the entries of one agent.
     fn entry_name(&self) -> EntryName {
@@ -102,8 +111,16 @@ impl Arguments {
     }
 }
 
+fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.parse().ok()?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|it| !it.is_zero())
+}
+
 /// Runs the command with the arguments after `run`; returns the exit code.
 pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
+    let started = Instant::now();
     let arguments = Arguments::parse(args);
     if io::stdin().is_terminal() {
         write_to(&mut io::stderr(), &format!("usage: {USAGE}\n"));
@@ -115,7 +132,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         let done = read.and_then(|()| supervise::supervise(&engine, &payload));
         return i32::from(done.is_err());
     }
-    let entry = arguments.entry_name();
+    let (entry, limit) = (arguments.entry_name(), arguments.answer_limit());
     let (agent, why) = match agent::resolve(arguments.agent.as_deref(), &payload) {
         Ok(found) => found,
         Err(message) => {
@@ -141,6 +158,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
             payload: &payload,
             unattended: !adapter::is_attended(agent.slug()),
             entry: &entry,
+            answer_limit: limit,
         };
         match daemon_client::send(server, &engine.dirs, &request) {
             Ok(answer) => {
@@ -161,7 +179,14 @@ pub fn main(args: impl Iterator<Item = OsString>) -> i32 {
         (Ok(decoded), Some(problem)) if arguments.fallback == Fallback::Open => {
             answer_without_hooks(&engine, &*agent, decoded.event, &problem.to_string())
         }
-        (Ok(decoded), problem) => dispatch(&engine, &*agent, decoded, entry, problem),
+        (Ok(decoded), problem) => {
+            let options = EventOptions {
+                entry: Some(entry),
+                answer_limit: Some(limit.saturating_sub(started.elapsed())),
+                ..EventOptions::default()
+            };
+            dispatch(&engine, &*agent, decoded, options, problem)
+        }
         (Err(why), _) => {
             let failure = DecodeFailure::new(&engine, &*agent, &payload, event, &why);
             let refusal = failure.blocks.then_some(failure.message.as_str());
@@ -176,7 +201,7 @@ fn dispatch(
     engine: &Engine,
     agent: &dyn Agent,
     decoded: DecodedCall,
-    entry: EntryName,
+    options: EventOptions,
     server_problem: Option<ServerProblem>,
 ) -> i32 {
     let (told, warning) = match server_problem {
@@ -193,8 +218,7 @@ fn dispatch(
         notice: told,
         listen: Some(listen_for_signals),
         owns_process: true,
-        entry: Some(entry),
-        ..EventOptions::default()
+        ..options
     };
     let mut is_delivered = None;
     let reply = call::answer(engine, agent, decoded, &options, warning, |answer| {

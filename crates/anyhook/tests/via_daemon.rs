@@ -279,6 +279,51 @@ fn a_fail_closed_policy_keeps_the_program_and_blocks_when_it_fails() {
     }
 }
 
+/// A process of the user that answers in the daemon's place must not decide for the
+/// administrator's hooks.
+#[test]
+fn no_daemon_is_asked_where_the_administrator_has_hooks() {
+    let scratch = guarded();
+    install(&scratch, "claude-code", "daemon");
+    install(&scratch, "opencode", "daemon");
+    let manifest = std::fs::read_to_string(scratch.config().join("hooks.json")).unwrap();
+    let path = scratch.managed().join("hooks.json");
+    scratch.file(path, &manifest).unwrap();
+    let is_told = |agent| {
+        let found = errors(&doctor(&scratch, agent));
+        found.iter().any(|one| one == "daemon-for-managed-hooks")
+    };
+    for agent in ["claude-code", "opencode"] {
+        assert!(is_told(agent), "{agent}");
+        let said = install(&scratch, agent, "daemon");
+        assert!(
+            said.stderr.contains("the administrator has hooks"),
+            "{agent}: {}",
+            said.stderr
+        );
+        assert!(!is_told(agent), "{agent}");
+    }
+    let text = written_text(&scratch, "opencode");
+    assert!(
+        !text.contains("daemon.sock") && !text.contains("\"http\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_daemon_answers_before_the_agent_stops_waiting() {
+    let scratch = guarded_by("sleep 100");
+    let path = scratch.config().join("hooks.json");
+    let manifest = std::fs::read_to_string(&path).unwrap();
+    let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
+    manifest["hooks"][0]["on_failure"] = json!("block");
+    manifest["hooks"][0]["handler"]["timeout"] = json!(100);
+    scratch.file(path, &manifest.to_string()).unwrap();
+    let daemon = Daemon::start(&scratch, &[]);
+    let reply = daemon.post("/hooks/claude-code?scope=user&timeout=2", CLAUDE_CALL);
+    assert!(reply.body.contains("\"deny\""), "{}", reply.body);
+}
+
 #[test]
 fn doctor_proves_both_ways() {
     let scratch = guarded();

@@ -158,6 +158,19 @@ pub struct HandlerSpec {
     pub kinds: BTreeMap<Str, ValueKind>,
 }
 
+impl HandlerSpec {
+    /// After how many seconds the agent gives up on a handler, whatever its entry says;
+    /// `None` if the entry decides.
+    pub fn longest_wait(&self) -> Option<f64> {
+        let has_timeout = self.fields.iter().any(|field| field.to == "timeout");
+        if has_timeout {
+            self.max_timeout
+        } else {
+            self.default_timeout
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ValueKind {

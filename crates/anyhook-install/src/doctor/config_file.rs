@@ -7,7 +7,7 @@ use anyhook_edit::read_text;
 use anyhook_model::{Format, suggest};
 use serde_json::Value;
 
-use super::{DoctorFinding, FileCheck, Severity, command_lines, hook_entry};
+use super::{DoctorFinding, FileCheck, Severity, command_lines, entry_timeouts, hook_entry};
 use crate::hook_entries::{self, HookEntry};
 use crate::machine::Machine;
 use crate::target::Target;
@@ -65,6 +65,7 @@ fn check_editable(file: &mut FileCheck<'_>) -> Result<(), String> {
         hook_entry::check(file, entry);
         command_lines::check_entry(file, entry);
     }
+    entry_timeouts::check(file, &document);
     Ok(())
 }
 

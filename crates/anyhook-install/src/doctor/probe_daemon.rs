@@ -18,7 +18,16 @@ use super::DoctorFinding;
 use super::probe::ProbeCall;
 
 pub(super) const DAEMON_AWAY: &str = "daemon-away";
+const DAEMON_FOR_MANAGED: &str = "daemon-for-managed-hooks";
 pub(super) const DAEMON_OTHER_HOOKS: &str = "daemon-other-hooks";
+
+/// The administrator's hooks must not depend on a process of the user.
+fn decides_for_managed(address: &str) -> DoctorFinding {
+    let what = format!("calls go to `{address}`, but the administrator has hooks here");
+    DoctorFinding::error(DAEMON_FOR_MANAGED, what)
+        .why("any process of yours that answers there would decide in place of those hooks")
+        .remedy("run `anyhook install --scope user --via process`")
+}
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -31,6 +40,9 @@ pub(super) struct SandboxDaemon {
 impl SandboxDaemon {
     /// A problem with an entry that posts to `url`.
     pub(super) fn probe(&mut self, call: &ProbeCall<'_>, url: &str) -> Option<DoctorFinding> {
+        if call.machine.dirs.has_managed_manifest() {
+            return Some(decides_for_managed(url));
+        }
         if let Err(why) = daemon_client::check_http_entry(url, &call.machine.dirs) {
             let name = &call.target.adapter.spec.name;
             let what = format!("`{url}` gets no answer: {why}");
@@ -53,6 +65,9 @@ impl SandboxDaemon {
         call: &ProbeCall<'_>,
         socket: &Path,
     ) -> Vec<DoctorFinding> {
+        if call.machine.dirs.has_managed_manifest() {
+            return vec![decides_for_managed(&socket.display().to_string())];
+        }
         let what = format!("no daemon answers at `{}`", socket.display());
         let away = (!daemon_client::is_on_socket(socket)).then(|| {
             DoctorFinding::new(super::Severity::Info, DAEMON_AWAY, what)

@@ -5,6 +5,7 @@ use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Scope, WindowsShell
 use anyhook_edit::Key;
 use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, HandlerKind, Manifest, Platform};
+use anyhook_run::agent::MIN_ENTRY_TIMEOUT;
 use serde_json::{Map, Value};
 
 use super::{Installation, PlannedEntry};
@@ -26,9 +27,11 @@ impl Installation {
         if !config.event_names.is_empty() && !config.event_names.contains_key(&event.native) {
             return None;
         }
+        let seconds = needs.timeout_seconds(target.adapter, event);
+        let stated = timeout_argument(target, seconds);
         let handler = self
-            .http_handler(event)
-            .unwrap_or_else(|| self.command_handler(event));
+            .http_handler(event, stated)
+            .unwrap_or_else(|| self.command_handler(event, stated));
         let command = handler.program().unwrap_or_default().to_owned();
         let placement = Placement {
             native_event: event.native.to_string(),
@@ -45,7 +48,7 @@ impl Installation {
             }),
             data: self.fail_closed_switch(event, &handler),
             handler: Handler {
-                timeout: Some(needs.timeout_seconds(target.adapter, event)),
+                timeout: Some(seconds),
                 ..handler
             },
         };
@@ -70,7 +73,7 @@ impl Installation {
     }
 
     /// The handler that starts the program.
-    fn command_handler(&self, event: &EventSpec) -> Handler {
+    fn command_handler(&self, event: &EventSpec, timeout: Option<f64>) -> Handler {
         let (target, program) = (&self.target, &self.program);
         let config = target.config();
         let name = needs_event_argument(target, event).then_some(event.native.as_ref());
@@ -82,6 +85,9 @@ impl Installation {
             };
             let scope = command::scope_argument(target.scope, program);
             let mut line = command::command_line(program, target.slug(), scope, name, quoting);
+            if let Some(seconds) = timeout {
+                line.push_str(&format!(" --timeout {seconds}"));
+            }
             if quoting == Quoting::PowerShell && denies_by_exit_code(target, event) {
                 line.push_str(command::POWERSHELL_EXIT);
             }
@@ -116,23 +122,28 @@ impl Installation {
     }
 
     /// The handler that calls the daemon, where that is wanted and safe.
-    fn http_handler(&self, event: &EventSpec) -> Option<Handler> {
+    fn http_handler(&self, event: &EventSpec, timeout: Option<f64>) -> Option<Handler> {
         let BridgeTransport::Daemon { address } = &self.transport else {
             return None;
         };
-        via_daemon::http_entries(&self.target, self.fails_closed).ok()?;
+        via_daemon::http_entries(&self.target, self.managed).ok()?;
         if !via_daemon::is_http_event(&self.target, event) {
             return None;
         }
         let name = needs_event_argument(&self.target, event).then_some(event.native.as_ref());
-        Some(via_daemon::http_handler(address, &self.target, name))
+        Some(via_daemon::http_handler(
+            address,
+            &self.target,
+            name,
+            timeout,
+        ))
     }
 
     /// What makes the agent block when an entry fails: always for a daemon, which may be
     /// stopped, and where a policy wants it.
     fn fail_closed_switch(&self, event: &EventSpec, handler: &Handler) -> Map<String, Value> {
         let is_wanted = handler.kind == HandlerKind::Http
-            || (self.fails_closed && event.blocking == Blocking::Prevent);
+            || (self.managed.fails_closed && event.blocking == Blocking::Prevent);
         let closed = self.target.config().handler.fail_closed.as_ref();
         let closed = closed.filter(|closed| is_wanted && closed.applies_to(&event.native));
         let switch = closed.map(|closed| {
@@ -145,6 +156,7 @@ impl Installation {
     /// The socket that a generated program asks first.
     pub(super) fn plugin_socket(&self) -> Option<&str> {
         let is_wanted = self.transport != BridgeTransport::Process && cfg!(unix);
+        let is_wanted = is_wanted && !self.managed.has_hooks;
         self.socket.to_str().filter(|_| is_wanted)
     }
 
@@ -163,12 +175,22 @@ impl Installation {
         let is_plugin = self.target.shape() == ConfigShape::Plugin;
         match self.transport {
             BridgeTransport::Process => None,
-            BridgeTransport::Daemon { .. } if is_plugin => Some(Ok(())),
+            BridgeTransport::Daemon { .. } if is_plugin => Some(if self.managed.has_hooks {
+                Err(NoHttpEntries::ManagedHooks)
+            } else {
+                Ok(())
+            }),
             BridgeTransport::Daemon { .. } => {
-                Some(via_daemon::http_entries(&self.target, self.fails_closed))
+                Some(via_daemon::http_entries(&self.target, self.managed))
             }
         }
     }
+}
+
+/// The timeout of an entry, if anyhook must be told that it is longer than usual.
+pub(super) fn timeout_argument(target: &Target, seconds: f64) -> Option<f64> {
+    let has_timeout = target.config().handler.has("timeout");
+    (has_timeout && seconds > MIN_ENTRY_TIMEOUT.as_secs_f64()).then_some(seconds)
 }
 
 /// Whether the exit code of a hook decides at an event.

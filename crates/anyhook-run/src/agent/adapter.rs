@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use anyhook_agents::Adapter;
 use anyhook_agents::payload::BEFORE_TOOL_EVENT;
 use anyhook_agents::respond::RenderOptions;
+use anyhook_agents::{Adapter, AgentHandle};
 use anyhook_model::event::{NATIVE, field};
 use anyhook_model::lenient_json;
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse};
@@ -20,16 +20,19 @@ use crate::agent::{self, Agent, DecodedCall, RenderedAnswer, SuspectedEvent, sha
 const MAX_ANCESTOR_PROCESSES: usize = 6;
 
 /// An agent that calls. Only the part of its table that the event needs is loaded.
-pub(crate) struct AdapterAgent(pub(crate) anyhook_agents::AgentHandle);
+pub(crate) struct AdapterAgent(pub(crate) AgentHandle);
 
 impl AdapterAgent {
     /// The agent that sent the event; it may differ from the named one.
-    fn adapter(&self, event: &HookEvent) -> Option<&'static Adapter> {
-        let caller = match event.source.as_str() {
+    fn caller(&self, event: &HookEvent) -> AgentHandle {
+        match event.source.as_str() {
             "" => self.0,
             source => anyhook_agents::agent_handle(source).unwrap_or(self.0),
-        };
-        caller.for_event(&event.native_event)
+        }
+    }
+
+    fn adapter(&self, event: &HookEvent) -> Option<&'static Adapter> {
+        self.caller(event).for_event(&event.native_event)
     }
 
     /// A deny for an unknown event: exit code 2, which nearly every agent takes
@@ -116,26 +119,17 @@ impl Agent for AdapterAgent {
         self.adapter(event).is_none_or(is_interactive)
     }
 
-    fn answer_limit(&self, event: &HookEvent) -> Duration {
-        let least = agent::MIN_ENTRY_TIMEOUT;
-        let Some(adapter) = anyhook_agents::get(self.0.slug()) else {
-            return least;
-        };
-        let handler = &adapter.spec.config.handler;
-        let writes_timeout = handler.fields.iter().any(|field| field.to == "timeout");
-        let own = if writes_timeout {
-            handler.max_timeout
-        } else {
-            handler.default_timeout
-        };
+    fn longest_wait(&self, event: &HookEvent) -> Option<Duration> {
+        let adapter = self.adapter(event)?;
         let of_event = adapter
             .event_by_native(&event.native_event)
             .and_then(|event| event.max_timeout);
-        let seconds = [own, of_event]
+        let of_agent = self.caller(event).longest_wait();
+        let seconds = [of_agent, of_event]
             .into_iter()
             .flatten()
-            .fold(least.as_secs_f64(), f64::min);
-        Duration::try_from_secs_f64(seconds).unwrap_or(least)
+            .reduce(f64::min)?;
+        Duration::try_from_secs_f64(seconds).ok()
     }
 
     fn suspect(&self, payload: &[u8], event: Option<&str>) -> Option<SuspectedEvent> {

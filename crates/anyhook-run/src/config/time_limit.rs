@@ -8,6 +8,14 @@ use anyhook_model::{HandlerKind, Hook};
 use crate::config::manifest::timeout;
 use crate::run::guard::GuardCommand;
 
+/// The answer must be with the agent that long before it stops waiting.
+const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+
+/// How long hooks and questions may take if the agent waits for `limit`.
+pub(crate) fn answer_time(limit: Duration) -> Duration {
+    limit.saturating_sub(ANSWER_MARGIN.min(limit / 4))
+}
+
 /// The time in which hooks have answered whatever they do, each list being those of one
 /// manifest. `can_rewrite`: the event announces something that a hook may change.
 ///

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::openhook::Envelope;
 use anyhook_guard::CommandReadings;
@@ -43,6 +43,8 @@ pub(super) struct EventRun<'a> {
     pub(super) excepted_scopes: Vec<Scope>,
     pub(super) has_looked_for_exception: bool,
     pub(super) rewrites: Rewrites,
+    /// When the hooks must have answered.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl EventRun<'_> {
@@ -57,7 +59,7 @@ impl EventRun<'_> {
             // Where nothing runs, there is no need to wait.
             Delivery::Pending(_) if self.options.is_quiet => Delivery::Alone,
             Delivery::Pending(pending) if !self.is_covered(&pending.folders) => Delivery::Alone,
-            Delivery::Pending(pending) => pending.wait(self.longest_run()),
+            Delivery::Pending(pending) => pending.wait(self.longest_wait()),
             delivery => delivery,
         };
         match delivery {
@@ -118,6 +120,15 @@ impl EventRun<'_> {
             .longest_answer(&self.event, |hook| !hook.handler.is_async)
             .saturating_add(FIRST_ENTRY_OVERHEAD)
             .saturating_add(self.engine.approval_hold())
+    }
+
+    /// How long to wait for the entry that runs the hooks.
+    fn longest_wait(&self) -> Duration {
+        let left = self
+            .deadline
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let longest = self.longest_run();
+        left.map_or(longest, |left| longest.min(left))
     }
 
     /// Answers a call that another entry has answered. The blocking hooks of the

@@ -331,6 +331,7 @@ impl EventRun<'_> {
             envelopes: self.envelopes.as_deref().unwrap_or_default(),
             readings: &self.readings,
             files: &hook.files,
+            deadline: self.deadline,
         };
         let mut run = call.run();
         self.limit_effect(selected, &mut run);
@@ -396,6 +397,7 @@ impl EventRun<'_> {
             .unzip();
         let fail_closed = self.blocks_on_failure();
         let (dirs, keeps_stderr) = (&self.engine.dirs, self.options.keeps_stderr);
+        let deadline = self.deadline;
         let run = |hook: &CheckedHook<'_>| {
             let scope = hook.selected.scope;
             let own = stops.iter().find(|(known, _)| *known == scope);
@@ -412,6 +414,7 @@ impl EventRun<'_> {
                 envelopes: envelopes.as_deref().unwrap_or_default(),
                 readings: &CommandReadings::default(),
                 files: &hook.files,
+                deadline,
             };
             call.run()
         };

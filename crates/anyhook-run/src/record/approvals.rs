@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::cache_key::CacheKey;
 use crate::config::settings::Settings;
+use crate::config::time_limit::answer_time;
 use crate::engine::{self, Engine, EventOutcome};
 use crate::record::allowed_once::{self, CALL_KEY};
 use crate::record::duplicate::now_ms;
@@ -31,9 +32,6 @@ use crate::run::exec::Cancel;
 /// No call is held longer: agents stop a hook after 60 seconds or later, and a hook
 /// that was stopped has blocked nothing.
 pub const MAX_HOLD_TIME: Duration = Duration::from_secs(45);
-
-/// The answer must be with the agent that long before it stops the hook.
-const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Key of a record with the user's answer to a call that was held.
 pub(crate) const ANSWERED_KEY: &str = "answered";
@@ -204,7 +202,7 @@ impl Engine {
         &self,
         event: &HookEvent,
         outcome: &mut EventOutcome,
-        limit: impl FnOnce() -> Duration,
+        limit: Duration,
     ) -> bool {
         if outcome.cancelled || !engine::can_prevent(event) {
             return false;
@@ -213,7 +211,7 @@ impl Engine {
         if hold.is_zero() {
             return false;
         }
-        let left = limit().saturating_sub(ANSWER_MARGIN + outcome.elapsed());
+        let left = answer_time(limit).saturating_sub(outcome.elapsed());
         let hold = hold.min(left);
         if hold.is_zero() {
             return false;

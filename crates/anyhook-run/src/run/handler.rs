@@ -1,7 +1,7 @@
 //! Runs one hook for one event and returns its outcome.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhook_agents::respond::APPROVE_KEY;
 use anyhook_guard::CommandReadings;
@@ -31,6 +31,9 @@ use crate::run::exec::{
 use crate::run::guard::{self, GuardCommand};
 use crate::run::http::{self, ResponseText};
 
+/// Why a hook was stopped before its own timeout.
+const CUT_SHORT: &str = "it was stopped because the agent does not wait longer for all hooks of a call; `anyhook install` writes the time that they need where the agent permits it";
+
 /// One hook to run for one event.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerCall<'a> {
@@ -49,6 +52,8 @@ pub struct HandlerCall<'a> {
     pub readings: &'a CommandReadings,
     /// Those of the hook that were compared with its approval.
     pub(crate) files: &'a CheckedFiles,
+    /// When it is stopped although its own timeout is not over.
+    pub deadline: Option<Instant>,
 }
 
 /// The result of running a hook.
@@ -164,10 +169,11 @@ impl HandlerCall<'_> {
         let started = Instant::now();
         let hook = &self.selected.hook;
         let kind = hook.handler.kind;
+        let end = self.end(started);
         let output = match kind {
-            HandlerKind::Command => self.run_command().map(Some),
-            HandlerKind::Http => self.post_event().map(Some),
-            HandlerKind::Prompt | HandlerKind::Agent => self.ask_evaluator(),
+            HandlerKind::Command => self.run_command(end).map(Some),
+            HandlerKind::Http => self.post_event(end).map(Some),
+            HandlerKind::Prompt | HandlerKind::Agent => self.ask_evaluator(end),
             HandlerKind::McpTool => Err("only the agent itself can call a tool of an MCP server; \
                  keep this hook in the agent's own config"
                 .to_owned()),
@@ -177,7 +183,10 @@ impl HandlerCall<'_> {
         let mut is_cancelled = false;
         let (outcome, exit, lost) = match output.unwrap_or_else(|why| Some(cannot_start(why))) {
             None => (self.without_evaluator(), None, Vec::new()),
-            Some(output) => {
+            Some(mut output) => {
+                if output.ending == Ending::Timeout && self.is_cut_short(started) {
+                    output.notes.push(CUT_SHORT.to_owned());
+                }
                 let exit = match output.ending {
                     Ending::Exit(code) if kind == HandlerKind::Command => Some(code),
                     _ => None,
@@ -221,8 +230,20 @@ impl HandlerCall<'_> {
         HookOutcome::failed(rules, &Failure::Changed(why), "")
     }
 
+    /// When a run that was started then must end: one time for all parts of the call.
+    fn end(&self, started: Instant) -> Option<Instant> {
+        let own = started.checked_add(manifest::timeout(&self.selected.hook.handler));
+        [own, self.deadline].into_iter().flatten().min()
+    }
+
+    /// Whether its own timeout would have given it more time.
+    fn is_cut_short(&self, started: Instant) -> bool {
+        let timeout = manifest::timeout(&self.selected.hook.handler);
+        self.deadline.is_some() && started.elapsed() < timeout
+    }
+
     /// An error is why the handler could not be started.
-    fn run_command(&self) -> Result<HandlerOutput, String> {
+    fn run_command(&self, end: Option<Instant>) -> Result<HandlerOutput, String> {
         let handler = &self.selected.hook.handler;
         let command = manifest::command(handler).ok_or("it has no command for this system")?;
         if let Some(command) = GuardCommand::from_command(command) {
@@ -261,8 +282,12 @@ impl HandlerCall<'_> {
         let mut combined: Option<HandlerOutput> = None;
         let mut failed: Option<HandlerOutput> = None;
         for payload in &payloads {
-            let result = self.execute(command, origin, payload);
-            let output = self.parse_output(&*dialect, &result, payload);
+            let output = if time_left(end).is_zero() {
+                HandlerOutput::without_answer(ProcessEnd::Timeout)
+            } else {
+                let result = self.execute(command, origin, payload, end);
+                self.parse_output(&*dialect, &result, payload)
+            };
             let is_over = output.observes_only && output.ending != Ending::Exit(0);
             if output.failed() || is_over {
                 // A part for which it fails must not hide that it denies another.
@@ -305,6 +330,7 @@ impl HandlerCall<'_> {
         command: HandlerCommand<'_>,
         (scope, folder): (Scope, &Path),
         payload: &Payload,
+        end: Option<Instant>,
     ) -> ProcessResult {
         let handler = &self.selected.hook.handler;
         let mut cwd = manifest::working_dir(handler, &self.selected.root);
@@ -357,7 +383,7 @@ impl HandlerCall<'_> {
             owns_process: self.owns_process,
             env: variables,
             stdin: &payload.stdin,
-            timeout: manifest::timeout(handler),
+            timeout: time_left(end),
             cancel: self.cancel,
         };
         let options = SpawnOptions {
@@ -371,7 +397,7 @@ impl HandlerCall<'_> {
         exec::run_with(&request, options, &|| self.files.watch_folders())
     }
 
-    fn post_event(&self) -> Result<HandlerOutput, String> {
+    fn post_event(&self, end: Option<Instant>) -> Result<HandlerOutput, String> {
         let handler = &self.selected.hook.handler;
         let scope = self.selected.scope;
         // The administrator's hooks depend on nothing that the user can write: neither
@@ -382,11 +408,11 @@ impl HandlerCall<'_> {
         };
         let body = serde_json::to_vec(self.event).map_err(|error| error.to_string())?;
         let request = http::build_request(handler, scope, body, &allow_plain)?;
-        Ok(self.wait_for_answer(move || http::send(&request), parse_canonical_answer))
+        Ok(self.wait_for_answer(end, move || http::send(&request), parse_canonical_answer))
     }
 
     /// `None` if no evaluator is configured.
-    fn ask_evaluator(&self) -> Result<Option<HandlerOutput>, String> {
+    fn ask_evaluator(&self, end: Option<Instant>) -> Result<Option<HandlerOutput>, String> {
         let handler = &self.selected.hook.handler;
         let settings = Settings::load(self.dirs)?;
         let Some(evaluator) = settings.evaluator else {
@@ -401,7 +427,7 @@ impl HandlerCall<'_> {
             };
             let origin = (Scope::User, self.dirs.config.as_path());
             let command = HandlerCommand::Line(command);
-            let result = self.execute(command, origin, &payload);
+            let result = self.execute(command, origin, &payload, end);
             let mut output = HandlerOutput::without_answer(result.end.clone());
             let has_answer = matches!(result.end, ProcessEnd::Exit(0 | 2));
             if has_answer || result.may_refuse() {
@@ -421,18 +447,18 @@ impl HandlerCall<'_> {
         let request = evaluator::build_request(&evaluator, api, handler, &question)?;
         http::check_address(&request.url, &settings.http.allow_plain)?;
         let send = move || evaluator::ask_endpoint(&request, api);
-        let output = self.wait_for_answer(send, evaluator::parse_judgement);
+        let output = self.wait_for_answer(end, send, evaluator::parse_judgement);
         Ok(Some(output))
     }
 
     fn wait_for_answer(
         &self,
+        end: Option<Instant>,
         send: impl FnOnce() -> Result<ResponseText, String> + Send + 'static,
         parse: fn(&str) -> ParsedAnswer,
     ) -> HandlerOutput {
-        let timeout = manifest::timeout(&self.selected.hook.handler);
         self.files.watch_folders();
-        match exec::call_with_timeout(timeout, self.cancel, send) {
+        match exec::call_with_timeout(time_left(end), self.cancel, send) {
             Ok(Ok(answer)) => {
                 let answer = ParsedAnswer::from_text(&answer.text, answer.is_cut, parse);
                 HandlerOutput::with_answer(answer)
@@ -548,6 +574,13 @@ impl HandlerCall<'_> {
             warnings: vec![message],
         }
     }
+}
+
+/// The time until then; a handler that ends too late for it does not start.
+fn time_left(end: Option<Instant>) -> Duration {
+    end.map_or(Duration::MAX, |end| {
+        end.saturating_duration_since(Instant::now())
+    })
 }
 
 fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {

@@ -95,6 +95,7 @@ fn run_hook(engine: &Engine, task: HookTask<'_>) -> Result<(), String> {
         keeps_stderr: false,
         envelopes: &task.envelopes,
         readings: &CommandReadings::default(),
+        deadline: None,
     };
     let ran = call.run();
     let record = Record {

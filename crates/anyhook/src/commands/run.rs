@@ -15,6 +15,9 @@ pub(crate) struct RunArgs {
     /// The agent's name for the event, if the payload does not contain it
     #[arg(long)]
     event: Option<String>,
+    /// How many seconds the agent waits for the answer; hooks are stopped before that [default: 60]
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
     /// Let the daemon run the hooks: your own on this machine, or the one at this address
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "")]
     server: Option<String>,

@@ -19,3 +19,4 @@ mod rewrites;
 mod support;
 mod tools;
 mod unapproved;
+mod waiting;

@@ -142,7 +142,7 @@ impl Dirs {
     }
 
     /// Whether the administrator has hooks, or may have: in a folder that cannot be read.
-    pub(crate) fn has_managed_manifest(&self) -> bool {
+    pub fn has_managed_manifest(&self) -> bool {
         let listing = list_folder(&self.managed);
         listing.map_or(true, |listing| {
             let mut manifests = listed_paths(&self.managed, &listing, &MANIFEST_NAMES);

@@ -10,7 +10,9 @@ use anyhook_daemon::{
 };
 use anyhook_model::{Answer, Decision, HookEvent, HookResponse, Record, resolve_ask};
 use anyhook_run::agent::failure::DecodeFailure;
-use anyhook_run::agent::{self, Agent, DecodedCall, RenderedAnswer, SuspectedEvent};
+use anyhook_run::agent::{
+    self, Agent, DecodedCall, MIN_ENTRY_TIMEOUT, RenderedAnswer, SuspectedEvent,
+};
 use anyhook_run::config::effective::EffectiveConfig;
 use anyhook_run::config::folders::{self, EventFolders};
 use anyhook_run::engine::can_prevent;
@@ -247,7 +249,12 @@ impl PreparedCall for EngineCall {
         match self.decoded {
             Ok(decoded) => {
                 let can_ask = decoded.can_ask;
+                let usual = self.request.is_http_entry.then_some(MIN_ENTRY_TIMEOUT);
+                let limit = self.request.answer_limit.or(usual);
+                let waited = self.request.received.map(|received| received.elapsed());
                 let options = EventOptions {
+                    answer_limit: limit
+                        .map(|limit| limit.saturating_sub(waited.unwrap_or_default())),
                     is_quiet: self.is_quiet,
                     entry: self.request.entry.as_deref().and_then(EntryName::from_text),
                     folders: Some(self.folders),
@@ -313,6 +320,10 @@ impl Agent for ServedAgent {
 
     fn has_user(&self, event: &HookEvent) -> bool {
         !self.must_not_ask && self.agent.has_user(event)
+    }
+
+    fn longest_wait(&self, event: &HookEvent) -> Option<Duration> {
+        self.agent.longest_wait(event)
     }
 
     fn answers_unreadable(&self) -> bool {
