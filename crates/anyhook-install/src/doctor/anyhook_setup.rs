@@ -120,8 +120,8 @@ fn check_manifest(machine: &Machine, source: &ConfigSource, findings: &mut Vec<D
             findings.push(
                 finding
                     .in_file(&source.path)
-                    .why("the hook never runs for it, in any agent")
-                    .remedy("correct the name; `anyhook validate` shows where"),
+                    .why("the hook does not do what it says, in any agent")
+                    .remedy("correct it; `anyhook validate` shows where"),
             );
         }
         for problem in check_hook_scripts(machine, hook, place) {

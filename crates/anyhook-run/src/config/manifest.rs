@@ -289,7 +289,9 @@ impl LoadedManifest {
     pub(super) fn mistaken_names(&self) -> impl Iterator<Item = String> {
         let path = self.source.path.display();
         let names = self.unknown_names.iter().filter(|_| self.trust.is_ok());
-        names.map(move |why| format!("{why}, in `{path}`: it does not run for what it names"))
+        names.map(move |why| {
+            format!("{why}, in `{path}`; until that is corrected, it does not do what it says")
+        })
     }
 
     pub(crate) fn distrust(&self) -> Option<&Distrust> {

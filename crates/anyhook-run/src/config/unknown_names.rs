@@ -1,5 +1,5 @@
-//! Names of events and tools that mean nothing: a hook that is for them never runs, and
-//! no one would notice.
+//! Unknown names of events and tools, and other mistakes that a manifest may have: a
+//! hook with one never runs or never blocks, and nobody would notice.
 //!
 //! Any agent may have a tool of any name, so of an unknown one it is only certain that
 //! it is a mistake if it resembles a known name, or if no tool can be called so.
@@ -25,7 +25,20 @@ pub fn unknown_names(hook: &Hook) -> Vec<String> {
     if let Some(matcher) = hook.matcher.as_ref().filter(|_| is_about_tools) {
         add_tools(matcher, &mut found);
     }
+    if hook.matcher.as_ref().is_some_and(matches_nothing) {
+        found.push("an empty list as its matcher matches nothing".to_owned());
+    }
+    if hook.blocking && hook.handler.is_async {
+        found.push("with `async` it cannot block".to_owned());
+    }
     found
+}
+
+fn matches_nothing(matcher: &Matcher) -> bool {
+    match matcher {
+        Matcher::Any(parts) => parts.iter().all(matches_nothing),
+        Matcher::Name(_) | Matcher::Pattern { .. } | Matcher::Mcp { .. } => false,
+    }
 }
 
 fn add_tools(matcher: &Matcher, found: &mut Vec<String>) {

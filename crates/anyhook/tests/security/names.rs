@@ -9,7 +9,7 @@ use crate::locked::RUN;
 use crate::support::{anyhook, is_denied, journal, payload};
 
 /// A guard with one mistake, in this folder; what is said about it everywhere.
-const MISTAKES: [(&str, &str, &str); 4] = [
+const MISTAKES: [(&str, &str, &str); 6] = [
     (
         "before_tool_exec",
         "shell",
@@ -25,6 +25,16 @@ const MISTAKES: [(&str, &str, &str); 4] = [
         "before_tool_execute",
         "[file_write, Shell|Bash]",
         "unknown tool `Shell|Bash`",
+    ),
+    (
+        "before_tool_execute",
+        "[]",
+        "an empty list as its matcher matches nothing",
+    ),
+    (
+        "before_tool_execute",
+        "shell\n    blocking: true\n    handler: {type: command, command: exit 2, async: true}\n  - name: other\n    event: session_end",
+        "with `async` it cannot block",
     ),
 ];
 
@@ -56,7 +66,7 @@ fn a_guard_for_a_name_that_means_nothing_is_told() {
     ];
     for (scope, folder) in folders {
         // Where the manifest lies makes no difference to what is a mistake.
-        let mistakes = if scope == "user" { 4 } else { 1 };
+        let mistakes = if scope == "user" { MISTAKES.len() } else { 1 };
         for (event, matcher, expected) in MISTAKES.into_iter().take(mistakes) {
             let scratch = Scratch::new().unwrap();
             let shown = format!("{scope}: {expected}");
