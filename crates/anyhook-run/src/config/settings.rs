@@ -23,11 +23,14 @@
 //! allow_agent_changes: true   # a coding agent may run `trust`, `install` and the like
 //! ```
 
-use anyhook_model::{Format, document};
+use std::path::Path;
+
+use anyhook_model::{Format, Scope, document};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::discover::{self, Dirs};
+use crate::config::trust::by_file_location;
 use crate::openhook::FolderFields;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -84,11 +87,23 @@ pub struct Approvals {
 
 impl Settings {
     pub fn load(dirs: &Dirs) -> Result<Self, String> {
-        let file = discover::read_settings(&dirs.config);
+        Self::load_from(Scope::User, &dirs.config)
+    }
+
+    /// The administrator's, for managed hooks: nothing of the user's has an effect on them.
+    pub(crate) fn load_managed(dirs: &Dirs) -> Result<Self, String> {
+        Self::load_from(Scope::Managed, &dirs.managed)
+    }
+
+    fn load_from(scope: Scope, folder: &Path) -> Result<Self, String> {
+        let file = discover::read_settings(folder);
         let file = file.map_err(|it| format!("{}: {}", it.path.display(), it.message))?;
         let Some((path, text)) = file else {
             return Ok(Self::default());
         };
+        // They name a program that decides.
+        let is_own = by_file_location(scope, folder, &path);
+        is_own.map_err(|why| format!("{} is not used: {why}", path.display()))?;
         let format = Format::from_path(&path.to_string_lossy()).unwrap_or(Format::Yaml);
         Self::parse(&text, format).map_err(|error| format!("{}: {error}", path.display()))
     }

@@ -414,7 +414,16 @@ impl HandlerCall<'_> {
     /// `None` if no evaluator is configured.
     fn ask_evaluator(&self, end: Option<Instant>) -> Result<Option<HandlerOutput>, String> {
         let handler = &self.selected.hook.handler;
-        let settings = Settings::load(self.dirs)?;
+        let managed = match self.selected.scope {
+            Scope::Managed => Settings::load_managed(self.dirs)?,
+            Scope::User | Scope::Project => Settings::default(),
+        };
+        // Where the administrator names an evaluator, the user's settings have no effect.
+        let (scope, folder, settings) = if managed.evaluator.is_some() {
+            (Scope::Managed, &self.dirs.managed, managed)
+        } else {
+            (Scope::User, &self.dirs.config, Settings::load(self.dirs)?)
+        };
         let Some(evaluator) = settings.evaluator else {
             return Ok(None);
         };
@@ -425,7 +434,7 @@ impl HandlerCall<'_> {
                 env: vec![env::ANYHOOK_EVALUATE.with(handler.kind.as_str())],
                 ..Payload::default()
             };
-            let origin = (Scope::User, self.dirs.config.as_path());
+            let origin = (scope, folder.as_path());
             let command = HandlerCommand::Line(command);
             let result = self.execute(command, origin, &payload, end);
             let mut output = HandlerOutput::without_answer(result.end.clone());
@@ -444,7 +453,8 @@ impl HandlerCall<'_> {
         let api = evaluator
             .api
             .ok_or("the settings' `evaluator` has neither `command` nor `api`")?;
-        let request = evaluator::build_request(&evaluator, api, handler, &question)?;
+        let mut request = evaluator::build_request(&evaluator, api, handler, &question)?;
+        request.ignores_env = scope == Scope::Managed;
         http::check_address(&request.url, &settings.http.allow_plain)?;
         let send = move || evaluator::ask_endpoint(&request, api);
         let output = self.wait_for_answer(end, send, evaluator::parse_judgement);

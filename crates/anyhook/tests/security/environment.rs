@@ -103,6 +103,9 @@ fn no_variable_that_injects_code_reaches_a_hook() {
         "PYTHONPATH",
         "PYTHONUSERBASE",
         "PERL5LIB",
+        "BUN_OPTIONS",
+        "MAKEFILES",
+        "MAKEFLAGS",
         "LUA_INIT",
         "LUA_INIT_5_4",
         "_JAVA_OPTIONS",
@@ -407,6 +410,58 @@ fn the_users_settings_do_not_reach_a_managed_http_guard() {
     let called = format!("POST {here}");
     assert!(!ask(Scratch::config, here, "{").contains(&called));
     assert!(ask(Scratch::managed, here, "{").contains(&called));
+}
+
+/// The answer to a dangerous call with a prompt hook in `folder`, and the evaluators of
+/// the administrator and of the user.
+fn judged(folder: fn(&Scratch) -> PathBuf, managed: &str, user: &str) -> (Scratch, ProcessOutput) {
+    let scratch = Scratch::new().unwrap();
+    let manifest = json!({"spec": "hooks/1.0", "hooks": [{"name": "guard",
+        "event": "before_tool_execute", "blocking": true, "on_failure": "block",
+        "handler": {"type": "prompt", "prompt": "May it run?", "timeout": 20}}]});
+    let path = folder(&scratch).join("hooks.json");
+    scratch.file(path, &manifest.to_string()).unwrap();
+    for (folder, command) in [(scratch.managed(), managed), (scratch.config(), user)] {
+        let settings = json!({"evaluator": {"command": command}}).to_string();
+        if !command.is_empty() {
+            scratch.file(folder.join("config.json"), &settings).unwrap();
+        }
+    }
+    let output = anyhook(&scratch).run(RUN, &dangerous(&scratch)).unwrap();
+    (scratch, output)
+}
+
+const APPROVES: &str = "echo '{\"ok\": true}'";
+const DENIES: &str = "echo '{\"ok\": false, \"reason\": \"judged\"}'";
+
+#[test]
+fn a_managed_prompt_is_judged_by_the_administrators_evaluator() {
+    let (_, output) = judged(Scratch::managed, DENIES, APPROVES);
+    assert!(output.stdout.contains("judged"), "{output:?}");
+    let (_, output) = judged(Scratch::managed, APPROVES, DENIES);
+    assert!(!is_denied(&output), "{output:?}");
+    // It says nothing about the user's own hooks.
+    let (_, output) = judged(Scratch::config, APPROVES, DENIES);
+    assert!(output.stdout.contains("judged"), "{output:?}");
+    // A variable of the user's shell does not reach its program.
+    let in_shell = "[ -z \"$PROBE_OF_THE_USER\" ] && echo '{\"ok\": true}'";
+    let (scratch, _) = judged(Scratch::managed, in_shell, DENIES);
+    let output = anyhook(&scratch)
+        .env("PROBE_OF_THE_USER", "1")
+        .run(RUN, &dangerous(&scratch))
+        .unwrap();
+    assert!(!is_denied(&output), "{output:?}");
+}
+
+#[test]
+fn an_evaluator_that_others_can_write_does_not_judge() {
+    let (scratch, output) = judged(Scratch::config, "", APPROVES);
+    assert!(!is_denied(&output), "{output:?}");
+    let settings = scratch.config().join("config.json");
+    std::fs::set_permissions(settings, PermissionsExt::from_mode(0o666)).unwrap();
+    let output = anyhook(&scratch).run(RUN, &dangerous(&scratch)).unwrap();
+    assert!(is_denied(&output), "{output:?}");
+    assert!(output.stdout.contains("others can write"), "{output:?}");
 }
 
 /// A project whose approved guard runs this script.
