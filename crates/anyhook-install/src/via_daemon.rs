@@ -152,7 +152,7 @@ pub(crate) fn http_handler(
         url.push_str(&percent::encode(event));
     }
     if let Some(seconds) = timeout {
-        url.push_str(&format!("&timeout={seconds}"));
+        url.extend(["&timeout=".to_owned(), seconds.to_string()]);
     }
     Handler {
         kind: HandlerKind::Http,

@@ -86,7 +86,7 @@ impl Installation {
             let scope = command::scope_argument(target.scope, program);
             let mut line = command::command_line(program, target.slug(), scope, name, quoting);
             if let Some(seconds) = timeout {
-                line.push_str(&format!(" --timeout {seconds}"));
+                line.extend([" --timeout ".to_owned(), seconds.to_string()]);
             }
             if quoting == Quoting::PowerShell && denies_by_exit_code(target, event) {
                 line.push_str(command::POWERSHELL_EXIT);
