@@ -20,7 +20,9 @@ fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.ends_with("tests.rs")
+            {
                 let text = fs::read_to_string(&path).unwrap_or_default();
                 // Everything after the first test module is test code.
                 let code = text
