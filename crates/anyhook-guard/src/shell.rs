@@ -27,6 +27,7 @@ use evaluate::{Evaluator, Scope, StageInput};
 pub use invocation::{Invocation, InvocationPlace, ResolvedRedirect, ResolvedWord, UNKNOWN};
 pub use syntax::RedirectKind;
 
+pub(crate) use code::without_prose;
 pub(crate) use invocation::{is_option, program_name};
 pub(crate) use wrappers::{SHELLS, first_operand};
 
@@ -136,6 +137,7 @@ pub fn analyze(
         written: std::collections::HashMap::new(),
         copies: Vec::new(),
         links: Vec::new(),
+        readers: Vec::new(),
         mounts: Vec::new(),
     };
     if command.len() > MAX_COMMAND_BYTES {

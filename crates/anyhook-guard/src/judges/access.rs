@@ -484,14 +484,45 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
                 push(operand, Access::Read);
             }
         }
+        // A filter, values and files.
+        "jq" | "yq" | "gojq" | "jaq" => {
+            let is_in_place = invocation.has_option("i", &["--inplace", "--in-place"]);
+            let has_file = option_word(invocation, &["-f", "--from-file"]);
+            let mut words = invocation.arguments().iter();
+            let mut skipped = usize::from(has_file.is_none());
+            while let Some(word) = words.next() {
+                match word.text.as_str() {
+                    "--arg" | "--argjson" => drop(words.nth(1)),
+                    "--args" | "--jsonargs" => break,
+                    "--slurpfile" | "--rawfile" => drop(words.nth(1)),
+                    "-f" | "--from-file" | "-L" | "--indent" => drop(words.next()),
+                    text if text.starts_with('-') && text != "-" => {}
+                    text if skipped > 0
+                        && !(name == "yq" && operands.len() == 1 && text.contains('/')) =>
+                    {
+                        skipped -= 1;
+                    }
+                    _ => {
+                        push(word, Access::Read);
+                        if is_in_place {
+                            push(word, Access::Write);
+                        }
+                    }
+                }
+            }
+            let texts = invocation.words.windows(3);
+            let slurped = texts.filter(|words| {
+                words.first().is_some_and(|option| {
+                    matches!(option.text.as_str(), "--slurpfile" | "--rawfile")
+                })
+            });
+            for file in slurped.filter_map(<[_]>::last).chain(has_file.as_ref()) {
+                push(file, Access::Read);
+            }
+        }
         _ if READERS.contains(&name) => {
-            let is_in_place = matches!(name, "yq" | "jq")
-                && invocation.has_option("i", &["--inplace", "--in-place"]);
             for operand in operands {
                 push(operand, Access::Read);
-                if is_in_place {
-                    push(operand, Access::Write);
-                }
                 if let Some((_, value)) = operand.text.split_once(['=', '@']) {
                     push(&ResolvedWord::new(value), Access::Read);
                 }

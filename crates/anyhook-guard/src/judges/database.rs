@@ -6,7 +6,7 @@ mod sql;
 
 use super::{Objections, operand_texts};
 use crate::input::GuardInput;
-use crate::shell::{Invocation, ShellAnalysis};
+use crate::shell::{Invocation, ShellAnalysis, without_prose};
 use clients::{SQL_CLIENTS, judge_sql_client};
 use frameworks::judge_framework;
 use sql::destructive_statement;
@@ -221,9 +221,10 @@ const DATABASE_LIBRARIES: &[&str] = &[
 /// Statements in the texts of an interpreter's code.
 fn judge_code(invocation: &Invocation, found: &mut Objections<'_>) {
     let code = invocation.code.as_deref().unwrap_or_default();
+    let outer = without_prose(code);
     if !DATABASE_LIBRARIES
         .iter()
-        .any(|library| code.contains(library))
+        .any(|library| outer.contains(library))
     {
         return;
     }

@@ -7,7 +7,7 @@ use super::access::{Access, shell_files};
 use super::path_lists::patched_paths;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, is_within, normalize};
-use crate::shell::{Invocation, RedirectKind, UNKNOWN, program_name};
+use crate::shell::{Invocation, RedirectKind, UNKNOWN, program_name, without_prose};
 
 /// Commands of anyhook that only the user may give.
 const USER_COMMANDS: [&str; 5] = ["uninstall", "trust", "untrust", "allow-once", "approve"];
@@ -189,6 +189,12 @@ impl<'i> ProtectedFiles<'i> {
         let is_request = |text: &str| {
             let mut local = ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].into_iter();
             text.contains("/approvals/") && local.any(|host| text.contains(host))
+        };
+        // An address is one word; in code it is a text of its own. Prose has blanks.
+        let is_request = |text: &str| {
+            is_request(text)
+                && (!text.trim().contains([' ', '\n'])
+                    || invocation.code.as_deref() == Some(text) && is_request(&without_prose(text)))
         };
         let uses_terminal = || {
             let line: Vec<&str> = invocation.texts().collect();

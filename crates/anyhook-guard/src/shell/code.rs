@@ -9,9 +9,14 @@ use std::borrow::Cow;
 
 use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, ResolvedWord, UNKNOWN};
-use calls::{between, call_values, find_calls, identifier, literal, literal_constants};
+use calls::{
+    between, call_values, find_calls, identifier, literal, literal_constants, literal_lists,
+    literals,
+};
 use interpreters::{interpreter_code, python_module};
-use rewriting::{expand_word_lists, join_paths, name_home_folder, name_required_modules};
+use rewriting::{
+    decode_literals, expand_word_lists, join_paths, name_home_folder, name_required_modules,
+};
 
 /// Calls that are looked at in one text.
 const MAX_CALLS: usize = 64;
@@ -81,6 +86,9 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         | "syscmd"
         | "esyscmd"
         | "termopen"
+        | "Command"
+        | "start_process"
+        | "shelljs.exec"
         | "cmd"
         | "execaCommand" => CallEffect::Shell,
         "rmtree"
@@ -150,6 +158,29 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
     })
 }
 
+/// The code with its prose left out: string literals of several words. What those of
+/// them hold that run is judged as a command of its own.
+pub(crate) fn without_prose(code: &str) -> String {
+    let mut plain = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(at) = rest.find(['\'', '"']) {
+        plain.push_str(rest.get(..at).unwrap_or_default());
+        rest = rest.get(at..).unwrap_or_default();
+        let length = match literal(rest) {
+            Some((text, length)) => {
+                if !text.trim().contains([' ', '\n']) {
+                    plain.push_str(rest.get(..length).unwrap_or_default());
+                }
+                length
+            }
+            None => 1,
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    plain.push_str(rest);
+    plain
+}
+
 /// Notes a program; runs the calls of an interpreter's code.
 pub(super) fn start_interpreter(
     evaluator: &mut Evaluator<'_>,
@@ -167,7 +198,7 @@ pub(super) fn start_interpreter(
             "python" | "node" | "perl" | "ruby" | "php" | "bun" | "tsx" | "ts-node" | "lua"
         );
         let file = started.operands().next().filter(|_| is_interpreter)?;
-        evaluator.written_text(scope, &file.text)
+        evaluator.file_text(file, scope)
     };
     let Some(code) = interpreter_code(&started, input).or_else(written) else {
         let module = python_module(&started);
@@ -207,11 +238,14 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         "php" => Cow::Owned(name_home_folder(code, &evaluator.home(scope))),
         _ => Cow::Borrowed(code),
     };
+    let listed = decode_literals(&listed);
     let plain = name_required_modules(&listed);
     let plain = join_paths(&plain, &evaluator.home(scope));
     let code = plain.as_str();
     let constants = literal_constants(code, &evaluator.home(scope));
     let mut scripts: Vec<String> = Vec::new();
+    // A call that runs what the code holds in another place.
+    let mut is_unclear = false;
     let mut commands: Vec<Vec<ResolvedWord>> = Vec::new();
     for call in find_calls(code) {
         let Some(effect) = call_effect(call.name, call.arguments) else {
@@ -234,15 +268,22 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         }
         match effect {
             CallEffect::Shell => {
+                is_unclear |= values
+                    .iter()
+                    .all(|value| value.chars().all(|letter| letter == UNKNOWN));
                 let is_list = call.arguments.contains('[') || values.len() > 1;
                 match values.as_slice() {
                     [] => {}
                     [first, ..] if !is_list || first.contains(' ') => scripts.push(first.clone()),
                     // `sh -c script` in a list, or a program with its arguments.
                     // The second one is the name that the program sees: `execlp('git', 'git', …)`.
+                    [program, name] if program == name => scripts.push(program.clone()),
                     [program, name, rest @ ..] if program == name => {
                         let words = std::iter::once(program).chain(rest);
                         commands.push(words.map(ResolvedWord::new).collect());
+                    }
+                    [program] if !program.chars().all(|letter| letter == UNKNOWN) => {
+                        scripts.push(program.clone());
                     }
                     words => commands.push(words.iter().map(ResolvedWord::new).collect()),
                 }
@@ -294,11 +335,17 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
     if matches!(interpreter, "perl" | "ruby" | "php" | "irb" | "jruby") {
         scripts.extend(between(code, '`', '`'));
     }
-    if calls_by_name(code) {
+    if is_unclear {
+        for words in literal_lists(code) {
+            match words.as_slice() {
+                [program] => scripts.push(program.clone()),
+                words => commands.push(words.iter().map(ResolvedWord::new).collect()),
+            }
+        }
+    }
+    if is_unclear || calls_by_name(code) {
         // Which function gets a text is not known, so that each may be a command.
-        let texts = ['\'', '"']
-            .into_iter()
-            .flat_map(|quote| between(code, quote, quote));
+        let texts = literals(code).into_iter();
         scripts.extend(texts.filter(|text| text.trim().contains(' ')));
     }
     for (mark, close) in [
@@ -310,9 +357,20 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         ("qx/", '/'),
         ("qx!", '!'),
     ] {
+        let open = mark.chars().last().unwrap_or(close);
         scripts.extend(code.split(mark).skip(1).filter_map(|rest| {
-            let end = rest.find(close)?;
-            rest.get(..end).map(str::to_owned)
+            // Braces of the command itself are balanced.
+            let mut depth = 1usize;
+            let end = rest.char_indices().find_map(|(at, letter)| {
+                if letter == close {
+                    depth -= 1;
+                } else if letter == open {
+                    depth += 1;
+                }
+                (depth == 0).then_some(at)
+            });
+            rest.get(..end.or_else(|| rest.find(close))?)
+                .map(str::to_owned)
         }));
     }
     if matches!(interpreter, "bun" | "zx" | "deno") {
@@ -329,24 +387,23 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
     }
     if interpreter == "groovy" {
         // `"cmd".execute()`.
-        let parts = code.split(".execute(").collect::<Vec<_>>();
-        let before = parts.split_last().map_or(&[][..], |(_, before)| before);
-        scripts.extend(before.iter().filter_map(|part| {
-            let part = part.strip_suffix(['"', '\''])?;
-            let start = part.rfind(['"', '\''])?;
-            part.get(start + 1..).map(str::to_owned)
-        }));
+        if code.contains(".execute(") {
+            scripts.extend(literals(code));
+        }
     }
     if interpreter == "osascript" {
         let parts = code.split("do shell script").skip(1);
         scripts.extend(parts.filter_map(|rest| literal(rest.trim_start()).map(|(text, _)| text)));
     }
     if matches!(interpreter, "expect" | "tclsh" | "wish") {
-        let lines = code.split([';', '\n']).map(str::trim_start);
-        scripts.extend(lines.filter_map(|line| {
-            let line = line.trim_start_matches(['{', '[']);
-            let (call, command) = line.split_once(' ')?;
-            matches!(call, "spawn" | "exec" | "system").then(|| command.to_owned())
+        // Their words are those of a shell, nearly.
+        let starts = ["spawn ", "exec ", "system "];
+        scripts.extend(starts.iter().flat_map(|start| {
+            let calls = code.match_indices(start).filter(|(at, _)| {
+                let before = code.get(..*at).unwrap_or_default().trim_end_matches(' ');
+                before.is_empty() || before.ends_with(['{', '[', ';', '\n'])
+            });
+            calls.map(|(at, _)| code.get(at + start.len()..).unwrap_or_default().to_owned())
         }));
     }
     if interpreter.ends_with("awk") {
@@ -357,20 +414,13 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
             .filter_map(|rest| literal(rest.trim_start()));
         scripts.extend(piped.map(|(text, _)| text));
         // What is before a pipe into `getline` or a shell.
-        let parts: Vec<&str> = code.split('|').collect();
-        for pair in parts.windows(2) {
-            let [before, after] = pair else {
-                continue;
-            };
+        let runs = ["getline", "sh\"", "bash\"", "/bin/sh\""];
+        let is_piped = code.split('|').skip(1).any(|after| {
             let after = after.trim_start().trim_start_matches('"');
-            let runs = ["getline", "sh\"", "bash\"", "/bin/sh\""]
-                .iter()
-                .any(|reader| after.starts_with(reader));
-            let text = before
-                .trim_end()
-                .strip_suffix('"')
-                .and_then(|text| text.rsplit_once('"'));
-            scripts.extend(text.filter(|_| runs).map(|(_, text)| text.to_owned()));
+            runs.iter().any(|reader| after.starts_with(reader))
+        });
+        if is_piped {
+            scripts.extend(literals(code));
         }
     }
     for script in scripts.iter().take(MAX_CALLS) {

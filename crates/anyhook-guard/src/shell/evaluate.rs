@@ -22,6 +22,12 @@ const MAX_WORK: usize = 60_000;
 /// Loops in loops whose body is read for one value as well.
 const MAX_NESTED_LOOPS: usize = 3;
 
+/// Values of a loop for which its body is read alone.
+const MAX_LOOP_VALUES: usize = 6;
+
+/// Marks the name of a variable that is a list.
+const LIST_MARK: &str = "[]";
+
 /// Programs that start programs: `sudo env nice …`.
 pub(super) const MAX_WRAPPERS: usize = 24;
 
@@ -42,6 +48,8 @@ pub(super) struct Evaluator<'c> {
     pub(super) copies: Vec<(String, String)>,
     /// Symbolic links that the command itself creates.
     pub(super) links: Vec<Mount>,
+    /// Process substitutions that read what the command being read writes.
+    pub(super) readers: Vec<Script>,
     /// Folders of the host in the container whose command is being read.
     pub(super) mounts: Vec<Mount>,
 }
@@ -65,6 +73,8 @@ pub(super) struct Scope {
     descriptors: Vec<(String, ResolvedRedirect)>,
     /// Variables of the functions that are being run.
     locals: Vec<String>,
+    /// Names that stand for other variables: `declare -n`.
+    references: Vec<(String, String)>,
     /// Loops around this whose body is read twice.
     loops: usize,
 }
@@ -91,8 +101,22 @@ impl Scope {
             via: Vec::new(),
             descriptors: Vec::new(),
             locals: Vec::new(),
+            references: Vec::new(),
             loops: 0,
         }
+    }
+
+    /// The variable that a name stands for.
+    pub(super) fn referenced<'n>(&'n self, name: &'n str) -> &'n str {
+        let mut references = self.references.iter().rev();
+        references
+            .find(|(reference, _)| reference == name)
+            .map_or(name, |(_, variable)| variable)
+    }
+
+    /// Whether a name is that of the parameters, which are no alternatives.
+    fn is_list(&self, name: &str) -> bool {
+        matches!(name, "@" | "*") || self.variables.contains_key(&format!("{name}{LIST_MARK}"))
     }
 
     pub(super) fn set(&mut self, name: &str, values: Vec<ResolvedWord>) {
@@ -227,14 +251,17 @@ impl Evaluator<'_> {
                         values
                     };
                     self.is_incomplete |= values.len() > 64;
-                    // All values at once, and one alone: several words in the place of
-                    // one would hide what follows them, as in `git -C "$r" reset`.
+                    // All values at once, and the first ones alone: several words in the
+                    // place of one would hide what follows them, as in `git -C "$r" reset`.
                     if values.len() > 1 && scope.loops < MAX_NESTED_LOOPS {
-                        let mut child = scope.clone();
-                        let first = values.iter().take(1).cloned().collect();
-                        Rc::make_mut(&mut child.variables).insert(variable.clone(), first);
-                        child.loops += 1;
-                        self.run_steps(steps, &mut child, &input);
+                        let most = if scope.loops == 0 { MAX_LOOP_VALUES } else { 2 };
+                        for value in values.iter().take(most) {
+                            let mut child = scope.clone();
+                            let variables = Rc::make_mut(&mut child.variables);
+                            variables.insert(variable.clone(), vec![value.clone()]);
+                            child.loops += 1;
+                            self.run_steps(steps, &mut child, &input);
+                        }
                     }
                     Rc::make_mut(&mut scope.variables)
                         .insert(variable.clone(), values.into_iter().take(64).collect());

@@ -1,18 +1,23 @@
 //! Words of the tree as words of a command line: braces, tilde, variables and
 //! substitutions.
 
+mod braces;
+mod rewrites;
+
 use super::evaluate::{Evaluator, Scope};
 use super::invocation::{ResolvedWord, UNKNOWN};
 use super::syntax::{ScriptWord, VariableOperator, WordPart};
+use braces::expand_braces;
+use rewrites::rewrite_value;
 
 /// Text that one word may grow to.
 const MAX_WORD_BYTES: usize = 64 << 10;
 
-/// Parts of a word with braces.
-const MAX_BRACE_ATOMS: usize = 1024;
-
 /// Parts of a word; each may make all before it longer.
 const MAX_ATOMS: usize = 2048;
+
+/// Process substitutions of one command that read what it writes.
+const MAX_READERS: usize = 4;
 
 /// Words that one word may become.
 const MAX_EXPANSIONS: usize = 64;
@@ -49,7 +54,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn expand(&mut self, word: &ScriptWord, scope: &mut Scope) -> Vec<ResolvedWord> {
+    pub(super) fn expand(&mut self, word: &ScriptWord, scope: &mut Scope) -> Vec<ResolvedWord> {
         let has_braces = word.parts.iter().any(
             |part| matches!(part, WordPart::Text { text, is_quoted: false } if text.contains('{')),
         );
@@ -137,7 +142,9 @@ impl Evaluator<'_> {
                 }
                 Atom::Part(part) => {
                     let (values, is_quoted) = self.part_values(part, scope);
-                    has_content |= is_quoted || !values.is_empty();
+                    // `"$@"` without parameters is no word.
+                    let is_list = matches!(part, WordPart::Variable { name, .. } if name == "@");
+                    has_content |= is_quoted && !is_list || !values.is_empty();
                     let splits = splits && !is_quoted;
                     let separators = field_separators(scope);
                     push_values(&mut alternatives, &values, splits.then_some(&separators));
@@ -223,8 +230,11 @@ impl Evaluator<'_> {
                 }
                 (vec![ResolvedWord::new("0")], true)
             }
-            WordPart::Process { steps } => {
+            WordPart::Process { steps, is_reader } => {
                 let (_, range) = self.substitute(steps, scope);
+                if *is_reader && self.readers.len() < MAX_READERS {
+                    self.readers.push(steps.clone());
+                }
                 let mut word = ResolvedWord::new(format!("/dev/fd/{UNKNOWN}"));
                 word.sources.push(range);
                 (vec![word], true)
@@ -295,14 +305,9 @@ impl Evaluator<'_> {
                         }
                         vec![value]
                     }
-                    VariableOperator::Other(word) => {
-                        self.expand_text(word, scope);
-                        let mut value = ResolvedWord::unknown();
-                        for known in known.into_iter().flatten() {
-                            value.sources.extend(known.sources);
-                            value.variables.extend(known.variables);
-                        }
-                        vec![value]
+                    VariableOperator::Other { operator, word } => {
+                        let operand = self.expand_text(word, scope);
+                        self.rewritten(known, operator, &operand)
                     }
                 };
                 // `${x:+word}` and `${#x}` do not show the value.
@@ -315,16 +320,43 @@ impl Evaluator<'_> {
                 {
                     first.variables.push(name);
                 }
-                let is_list = matches!(name.as_str(), "@" | "*") || values.len() > 1;
-                let is_quoted = *is_quoted && !(name == "@" && is_list);
-                (values, is_quoted)
+                (values, *is_quoted)
             }
         }
     }
 
+    /// What `${x#y}`, `${x/y/z}` and their relatives give, as far as it is known.
+    fn rewritten(
+        &mut self,
+        known: Option<Vec<ResolvedWord>>,
+        operator: &str,
+        operand: &ResolvedWord,
+    ) -> Vec<ResolvedWord> {
+        let mut values = known.unwrap_or_default();
+        if values.is_empty() {
+            values.push(ResolvedWord::unknown());
+        }
+        for value in &mut values {
+            self.spend(value.text.len() / 16);
+            value.text = rewrite_value(&value.text, operator, &operand.text)
+                .unwrap_or_else(|| UNKNOWN.to_string());
+        }
+        values
+    }
+
     fn variable(&self, name: &str, scope: &Scope) -> Option<Vec<ResolvedWord>> {
+        let name = scope.referenced(name);
         if let Some(values) = scope.variables.get(name) {
             return Some(values.clone());
+        }
+        if let Some((list, index)) = name.split_once('[') {
+            let values = scope.variables.get(list)?;
+            // An index that is not known may name each of them.
+            let index = index.trim_end_matches(']').parse::<usize>();
+            return match index {
+                Ok(index) => Some(values.get(index).cloned().into_iter().collect()),
+                Err(_) => Some(values.clone()),
+            };
         }
         let text = match name {
             "HOME" => self.home(scope),
@@ -351,14 +383,14 @@ fn whole_part(part: &WordPart) -> Atom<'_> {
     }
 }
 
-/// Appends the values of a part to every alternative, split into words if it is
-/// not quoted.
 /// What separates the words of an unquoted value.
 fn field_separators(scope: &Scope) -> String {
     let set = scope.variables.get("IFS").and_then(|values| values.first());
     set.map_or_else(|| " \t\n".to_owned(), |value| value.text.clone())
 }
 
+/// Appends the values of a part to every alternative, split into words if it is
+/// not quoted.
 fn push_values(
     alternatives: &mut Vec<Vec<ResolvedWord>>,
     values: &[ResolvedWord],
@@ -418,103 +450,4 @@ fn join(words: Vec<ResolvedWord>) -> ResolvedWord {
         joined.variables.extend(word.variables);
     }
     joined
-}
-
-/// Expands `{a,b}` and `{1..3}` from the inside out; `None` if that gives too many
-/// words.
-fn expand_braces(atoms: Vec<Atom<'_>>) -> Option<Vec<Vec<Atom<'_>>>> {
-    if atoms.len() > MAX_BRACE_ATOMS {
-        return None;
-    }
-    let mut done = Vec::new();
-    let mut waiting = vec![atoms];
-    let mut steps = 0;
-    while let Some(mut word) = waiting.pop() {
-        steps += 1;
-        if steps > 4 * MAX_EXPANSIONS || done.len() > MAX_EXPANSIONS {
-            return None;
-        }
-        // One pass: groups that are no lists become text at once.
-        let mut opens: Vec<usize> = Vec::new();
-        let mut group = None;
-        let mut index = 0;
-        while let Some(atom) = word.get(index) {
-            match atom {
-                Atom::Character('{') => opens.push(index),
-                Atom::Character('}') => {
-                    if let Some(open) = opens.pop()
-                        && let Some(items) = brace_items(word.get(open + 1..index)?)
-                    {
-                        group = Some((open, index, items));
-                        break;
-                    }
-                }
-                _ => {}
-            }
-            index += 1;
-        }
-        let Some((open, close, items)) = group else {
-            // What is left of braces is text.
-            for atom in &mut word {
-                match atom {
-                    Atom::Character('{') => *atom = Atom::Quoted("{"),
-                    Atom::Character('}') => *atom = Atom::Quoted("}"),
-                    _ => {}
-                }
-            }
-            done.push(word);
-            continue;
-        };
-        if items.len() > MAX_EXPANSIONS {
-            return None;
-        }
-        for item in items.into_iter().rev() {
-            let mut expanded = word.get(..open)?.to_vec();
-            expanded.extend(item);
-            expanded.extend_from_slice(word.get(close + 1..)?);
-            waiting.push(expanded);
-        }
-    }
-    Some(done)
-}
-
-/// The alternatives of the inside of a brace group; `None` if it is no list.
-fn brace_items<'w>(inside: &[Atom<'w>]) -> Option<Vec<Vec<Atom<'w>>>> {
-    let is_comma = |atom: &Atom<'_>| matches!(atom, Atom::Character(','));
-    if inside.iter().any(is_comma) {
-        return Some(inside.split(is_comma).map(<[Atom<'_>]>::to_vec).collect());
-    }
-    let text: Option<String> = inside
-        .iter()
-        .map(|atom| match atom {
-            Atom::Character(character) => Some(*character),
-            _ => None,
-        })
-        .collect();
-    let text = text?;
-    let (from, to) = text.split_once("..")?;
-    let to = to.split("..").next()?;
-    let letters = |from: char, to: char| -> Vec<Vec<Atom<'w>>> {
-        (from.min(to)..=from.max(to))
-            .map(|letter| vec![Atom::Character(letter)])
-            .collect()
-    };
-    if let (Ok(from), Ok(to)) = (from.parse::<i64>(), to.parse::<i64>()) {
-        let (low, high) = (from.min(to), from.max(to));
-        // A few of a long range stand for all of it.
-        let numbers =
-            (low..=high.min(low.saturating_add(3))).chain((high > low + 3).then_some(high));
-        return Some(
-            numbers
-                .map(|number| number.to_string().chars().map(Atom::Character).collect())
-                .collect(),
-        );
-    }
-    let (mut first, mut last) = (from.chars(), to.chars());
-    match (first.next(), first.next(), last.next(), last.next()) {
-        (Some(from), None, Some(to), None) if from.is_ascii() && to.is_ascii() => {
-            Some(letters(from, to))
-        }
-        _ => None,
-    }
 }

@@ -54,7 +54,7 @@ impl Evaluator<'_> {
         let [original, copy] = operands.as_slice() else {
             return;
         };
-        if original.text.contains("bin/")
+        if (original.text.contains("bin/") || !original.sources.is_empty())
             && self.copies.len() < MAX_MOUNTS
             && let Some(path) = normalize(invocation.cwd.as_deref(), &copy.text)
         {

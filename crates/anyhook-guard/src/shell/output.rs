@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+mod filters;
+
 use super::invocation::{Invocation, UNKNOWN};
 
 /// Text that is longer is not followed.
@@ -36,7 +38,11 @@ pub(super) fn known_output(invocations: &[Invocation], range: Range<usize>) -> O
 pub(super) fn partial_output(invocations: &[Invocation], range: Range<usize>) -> Option<String> {
     let ran = invocations.get(range)?;
     let texts: Vec<String> = ran.iter().take(16).filter_map(output).collect();
-    (!texts.is_empty()).then(|| texts.concat())
+    if texts.is_empty() {
+        // A filter that is not known: it may hand on what it reads.
+        return ran.last()?.input_text.clone();
+    }
+    Some(texts.concat())
 }
 
 /// What a command prints, wherever that goes.
@@ -135,6 +141,24 @@ fn output(invocation: &Invocation) -> Option<String> {
             decode_base64(&input()?)
         }
         "xxd" if invocation.has_option("r", &[]) => decode_hex(&input()?),
+        "openssl"
+            if invocation.has_option("d", &[])
+                && (invocation.has_word("base64")
+                    || invocation.has_word("-base64")
+                    || invocation.has_word("-a")) =>
+        {
+            decode_base64(&input()?)
+        }
+        "tr" => filters::translate(invocation, &input()?),
+        "sed" | "gsed" => filters::substitute(invocation, &input()?),
+        // What one of them packs, another one unpacks.
+        "gzip" | "gunzip" | "zcat" | "bzip2" | "bunzip2" | "bzcat" | "xz" | "unxz" | "xzcat"
+        | "zstd" | "unzstd" | "zstdcat" | "lz4" | "unlz4" | "grep" | "fmt" | "fold" | "pv"
+        | "stdbuf" | "dos2unix" | "expand"
+            if invocation.operands().count() <= usize::from(invocation.name == "grep") =>
+        {
+            input()
+        }
         "rev" => Some(
             input()?
                 .lines()
@@ -203,7 +227,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn decode_base64(text: &str) -> Option<String> {
+pub(super) fn decode_base64(text: &str) -> Option<String> {
     if text.contains(UNKNOWN) {
         return None;
     }
@@ -228,7 +252,7 @@ fn decode_base64(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn decode_hex(text: &str) -> Option<String> {
+pub(super) fn decode_hex(text: &str) -> Option<String> {
     if text.contains(UNKNOWN) {
         return None;
     }

@@ -300,6 +300,18 @@ impl<'a> Parser<'a> {
             "coproc" => {
                 self.at += 6;
                 self.skip_blanks();
+                // A name, which only a compound command can have.
+                let named = self.at;
+                if self
+                    .word()
+                    .and_then(|word| word.bare().map(str::len))
+                    .is_some()
+                {
+                    self.skip_blanks();
+                }
+                if !matches!(self.peek(), Some(b'{' | b'(')) {
+                    self.at = named;
+                }
                 self.nested(Self::command)
             }
             word if ENDING_WORDS.contains(&word) => {
@@ -408,6 +420,7 @@ impl<'a> Parser<'a> {
                     name,
                     values,
                     appends: true,
+                    is_array: false,
                 });
             }
             offset += close + 1;
@@ -417,9 +430,11 @@ impl<'a> Parser<'a> {
         if bytes.get(offset) != Some(&b'=') {
             return None;
         }
-        let name = self.slice(self.at, self.at + length).to_owned();
+        let end = offset - usize::from(appends);
+        let name = self.slice(self.at, self.at + end).to_owned();
         self.at += offset + 1;
-        let values = if self.peek() == Some(b'(') {
+        let is_array = self.peek() == Some(b'(');
+        let values = if is_array {
             self.array()
         } else {
             vec![self.word().unwrap_or_default()]
@@ -428,6 +443,7 @@ impl<'a> Parser<'a> {
             name,
             values,
             appends,
+            is_array,
         })
     }
 

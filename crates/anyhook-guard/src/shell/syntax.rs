@@ -68,6 +68,8 @@ pub(super) struct Assignment {
     /// Several for an array.
     pub(super) values: Vec<ScriptWord>,
     pub(super) appends: bool,
+    /// `name=(…)`.
+    pub(super) is_array: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -95,6 +97,8 @@ pub(super) enum WordPart {
     /// `<(…)` and `>(…)`.
     Process {
         steps: Script,
+        /// `>(…)`: it reads what the command writes.
+        is_reader: bool,
     },
     /// `$((…))`: a number; what runs inside it.
     Arithmetic(Vec<WordPart>),
@@ -116,8 +120,11 @@ pub(super) enum VariableOperator {
     Length,
     /// `${!x}`: the variable that it names.
     Indirect,
-    /// Cuts, replacements: the result is not computed.
-    Other(ScriptWord),
+    /// Cuts, replacements and the like: the operator and what follows it.
+    Other {
+        operator: String,
+        word: ScriptWord,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -153,6 +160,20 @@ impl ScriptWord {
                 text,
                 is_quoted: true,
             }],
+        }
+    }
+
+    /// The variable of `$name`, if the word is nothing else.
+    pub(super) fn lone_variable(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [
+                WordPart::Variable {
+                    name,
+                    operator: VariableOperator::Plain,
+                    ..
+                },
+            ] => Some(name),
+            _ => None,
         }
     }
 

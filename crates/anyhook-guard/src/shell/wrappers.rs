@@ -193,6 +193,23 @@ impl Evaluator<'_> {
                     self.run_child_text(&text, scope, &StageInput::default());
                 }
             }
+            "gcloud" | "fly" | "flyctl" | "az" | "aws" | "doctl" | "coder" | "gh" | "tsh"
+            | "eb" | "multipass" | "limactl" | "colima" | "teleport"
+                if started.texts().take(3).any(|text| {
+                    matches!(
+                        text,
+                        "ssh"
+                            | "run-command"
+                            | "ssm"
+                            | "execute-command"
+                            | "shell"
+                            | "exec"
+                            | "codespace"
+                    )
+                }) =>
+            {
+                self.open_provider_shell(started, scope);
+            }
             "ansible" => self.open_ansible(started, scope),
             "npm" => self.open_package_runner(started, scope, input),
             "make" | "gmake" => self.open_make(started, scope, input),

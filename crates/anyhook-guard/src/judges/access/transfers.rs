@@ -1,7 +1,7 @@
 //! Files that `git` and programs for transfers and archives read and write.
 
 use super::Access;
-use super::options::option_word;
+use super::options::{follows_option, option_word};
 use crate::shell::{Invocation, ResolvedWord, first_operand};
 
 pub(super) fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedWord, Access)) {
@@ -14,7 +14,18 @@ pub(super) fn git_files(invocation: &Invocation, push: &mut dyn FnMut(&ResolvedW
     let Some(verb) = words.next() else {
         return;
     };
-    let operands: Vec<&ResolvedWord> = words.filter(|word| !word.text.starts_with('-')).collect();
+    let mut operands: Vec<&ResolvedWord> =
+        words.filter(|word| !word.text.starts_with('-')).collect();
+    // The pattern of a search and a message are no files.
+    let data = match verb.text.as_str() {
+        "grep" if option_word(invocation, &["-e", "-f"]).is_none() => operands.first().copied(),
+        "stash" => operands
+            .iter()
+            .copied()
+            .find(|word| follows_option(invocation, word)),
+        _ => None,
+    };
+    operands.retain(|word| Some(*word) != data);
     let access = match verb.text.as_str() {
         "rm" | "mv" => Access::Delete,
         "checkout" | "restore" | "apply" | "clean" => Access::Write,

@@ -24,7 +24,11 @@ pub(super) fn git_hosts(invocation: &Invocation, hosts: &mut Vec<String>) {
                 | "config"
         )
     });
-    if !contacts {
+    let is_local = texts
+        .iter()
+        .find(|text| !text.starts_with('-'))
+        .is_some_and(|verb| matches!(*verb, "stash" | "commit" | "log" | "grep" | "notes" | "tag"));
+    if !contacts || is_local {
         return;
     }
     for text in &texts {

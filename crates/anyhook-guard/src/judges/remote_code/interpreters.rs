@@ -1,9 +1,38 @@
 //! Code of an interpreter that downloads or decodes what it runs.
 
 use crate::judges::Objections;
-use crate::shell::Invocation;
+use crate::shell::{Invocation, without_prose};
+
+/// Calls that run code or a command, in any of the languages.
+const RUNNING_CALLS: &[&str] = &[
+    "exec(",
+    "(eval)",
+    "eval get",
+    "eval(",
+    "eval ",
+    "system(",
+    "subprocess",
+    "popen",
+    "execSync",
+    "child_process",
+    "Function(",
+    "vm.run",
+    ".runIn",
+    "instance_eval",
+    "runpy",
+    "importlib",
+    "loadstring",
+    " load(",
+    "(load(",
+    "`",
+    "compile(",
+];
 
 pub(super) fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
+    // What only stands in texts does not run, unless something runs texts.
+    let outer = without_prose(code);
+    let runs = RUNNING_CALLS.iter().any(|mark| outer.contains(mark));
+    let code = if runs { code } else { outer.as_str() };
     let has = |marks: &[&str]| marks.iter().any(|mark| code.contains(mark));
     // Languages that load a module from an address.
     let loads = [
@@ -35,29 +64,6 @@ pub(super) fn judge_code(code: &str, invocation: &Invocation, found: &mut Object
     if loads_address && (imports_address || !is_module) {
         found.deny("download", invocation.shown(), "this code runs a download");
     }
-    let runs = has(&[
-        "exec(",
-        "(eval)",
-        "eval get",
-        "eval(",
-        "eval ",
-        "system(",
-        "subprocess",
-        "popen",
-        "execSync",
-        "child_process",
-        "Function(",
-        "vm.run",
-        ".runIn",
-        "instance_eval",
-        "runpy",
-        "importlib",
-        "loadstring",
-        " load(",
-        "(load(",
-        "`",
-        "compile(",
-    ]);
     let uses_web = code.contains("://")
         && has(&[
             ".get(", " get(", "get ", "getstore", "request(", "curl ", "wget ", "open(",

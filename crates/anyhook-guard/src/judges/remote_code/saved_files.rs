@@ -15,7 +15,7 @@ pub(super) fn judge_saved(
     found: &mut Objections<'_>,
 ) {
     let name = invocation.name.as_str();
-    let absolute = |text: &str| normalize(invocation.cwd.as_deref(), text);
+    let absolute = |text: &str| normalize(folder_of(invocation), text);
     // What is run: the program itself, or the script of an interpreter.
     let mut run: Vec<String> = Vec::new();
     if let Some(program) = invocation.words.first()
@@ -160,7 +160,7 @@ pub(super) fn judge_saved(
     if is_source || from_download || is_decoder(invocation) {
         for file in shell_files(invocation) {
             if file.access == Access::Write {
-                downloaded.extend(file.path);
+                downloaded.extend(file.path.or_else(|| absolute(&file.word.text)));
             }
         }
         for redirect in &invocation.redirects {
@@ -341,4 +341,10 @@ fn saved_by_code(code: &str) -> impl Iterator<Item = &str> {
         .skip_while(|text| !text.contains("://"))
         .skip(1)
         .filter(|text| !text.is_empty() && !text.contains([' ', '(', ',']))
+}
+
+/// The folder of a command. On another machine it is not known, but the same for all
+/// commands that run there.
+fn folder_of(invocation: &Invocation) -> Option<&str> {
+    invocation.cwd.as_deref().or(Some("/unknown"))
 }

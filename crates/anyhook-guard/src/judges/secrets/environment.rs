@@ -309,8 +309,11 @@ pub(super) fn judge_dump(
         {
             found.deny("environment", shown(), reason);
         }
-        "jq" if texts.iter().any(|text| {
-            text.trim() == "env" || text.contains("$ENV") && !text.contains("$ENV.")
+        "jq" if texts.iter().enumerate().any(|(at, text)| {
+            let is_value = at > 1 && texts.get(at - 2).is_some_and(|option| *option == "--arg");
+            !is_value && text.trim() == "env"
+                || text.contains("$ENV") && !text.contains("$ENV.")
+                || text.contains(".Config.Env")
         }) =>
         {
             found.deny("environment", shown(), reason);

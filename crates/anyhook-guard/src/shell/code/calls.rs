@@ -163,6 +163,47 @@ pub(super) fn literal(text: &str) -> Option<(String, usize)> {
     None
 }
 
+/// All string literals.
+pub(super) fn literals(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = code;
+    while let Some(at) = rest.find(['\'', '"', '`']) {
+        rest = rest.get(at..).unwrap_or_default();
+        match literal(rest) {
+            Some((text, length)) if found.len() < MAX_CALLS => {
+                found.push(text);
+                rest = rest.get(length..).unwrap_or_default();
+            }
+            Some(_) => break,
+            None => rest = rest.get(1..).unwrap_or_default(),
+        }
+    }
+    found
+}
+
+/// Lists that hold nothing but string literals: `["rm", "-rf", "/"]`.
+pub(super) fn literal_lists(code: &str) -> Vec<Vec<String>> {
+    let mut found: Vec<Vec<String>> = Vec::new();
+    let starts = code.match_indices(['[', '(']);
+    for (start, _) in starts.take(MAX_CALLS) {
+        let mut rest = code.get(start + 1..).unwrap_or_default().trim_start();
+        let mut words = Vec::new();
+        while let Some((word, length)) = literal(rest) {
+            words.push(word);
+            rest = rest.get(length..).unwrap_or_default().trim_start();
+            rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+            if words.len() >= MAX_CALLS {
+                break;
+            }
+        }
+        let is_list = code.as_bytes().get(start) == Some(&b'[');
+        if words.len() > usize::from(!is_list) && rest.starts_with([']', ')']) {
+            found.push(words);
+        }
+    }
+    found
+}
+
 /// `name = 'text'` anywhere in the code.
 pub(super) fn literal_constants(code: &str, home: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -257,6 +298,11 @@ pub(super) fn call_values(
             }
             ',' => {
                 joins = false;
+                is_keyword = false;
+                rest = rest.get(1..).unwrap_or_default();
+            }
+            // A list that is the value of a keyword has values of its own.
+            '[' => {
                 is_keyword = false;
                 rest = rest.get(1..).unwrap_or_default();
             }

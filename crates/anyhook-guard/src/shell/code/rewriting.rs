@@ -5,9 +5,50 @@ use std::borrow::Cow;
 use super::MAX_CALLS;
 use super::calls::{closing, literal};
 use crate::shell::invocation::UNKNOWN;
+use crate::shell::output::{decode_base64, decode_hex};
 
 /// Code in which joined paths are put together.
 const MAX_JOINED_CODE_BYTES: usize = 8 << 10;
+
+/// Decoded literals as what they hold: `b64decode('cm0=')` is `'rm'`.
+pub(super) fn decode_literals(code: &str) -> Cow<'_, str> {
+    const BASE64: &[&str] = &[
+        "b64decode(",
+        "decodebytes(",
+        "decode_base64(",
+        "base64_decode(",
+        "decode64(",
+        "atob(",
+        "Buffer.from(",
+    ];
+    const HEX: &[&str] = &["fromhex(", "unhexlify(", "hex2bin("];
+    let has = |marks: &[&str]| marks.iter().any(|mark| code.contains(mark));
+    if !has(BASE64) && !has(HEX) {
+        return Cow::Borrowed(code);
+    }
+    let mut decoded = code.to_owned();
+    for (marks, decode) in [
+        (BASE64, decode_base64 as fn(&str) -> Option<String>),
+        (HEX, decode_hex),
+    ] {
+        for mark in marks {
+            let mut from = 0;
+            while let Some(at) = decoded.get(from..).and_then(|rest| rest.find(mark)) {
+                from += at + mark.len();
+                let rest = decoded.get(from..).unwrap_or_default();
+                let start = usize::from(rest.starts_with('b'));
+                let Some((text, length)) = literal(rest.get(start..).unwrap_or_default()) else {
+                    continue;
+                };
+                if let Some(text) = decode(&text).filter(|text| !text.is_empty()) {
+                    decoded.replace_range(from..from + start + length, &quoted(&text));
+                }
+            }
+        }
+    }
+    // What is left of the call is no part of the value.
+    Cow::Owned(decoded)
+}
 
 /// PHP's `getenv("HOME")."/x"` is `"/home/…/x"`.
 pub(super) fn name_home_folder(code: &str, home: &str) -> String {
@@ -128,6 +169,10 @@ fn next_division(code: &str) -> Option<(usize, usize, String)> {
             .filter(|last| matches!(last, '\'' | '"'))?;
         let inside = inside.get(..inside.len() - 1)?;
         let start = inside.rfind(quote)?;
+        // The slash of `"a", "/"` is no division.
+        if code.get(..start)?.matches(quote).count() % 2 == 1 {
+            return None;
+        }
         let rest = code.get(at + 1..)?;
         let after = rest.trim_start();
         let (second, length) = literal(after)?;

@@ -41,8 +41,13 @@ impl Evaluator<'_> {
                 let is_local = !scope.active.is_empty()
                     && matches!(started.name.as_str(), "local" | "declare" | "typeset")
                     && !started.has_option("g", &[]);
+                let is_reference = started.name != "export" && started.has_option("n", &[]);
                 for word in started.operands() {
                     if let Some((name, value)) = word.text.split_once('=') {
+                        if is_reference && scope.references.len() < MAX_LOCALS {
+                            scope.references.push((name.to_owned(), value.to_owned()));
+                            continue;
+                        }
                         if is_local && scope.locals.len() < MAX_LOCALS {
                             scope.locals.push(name.to_owned());
                         }
@@ -73,6 +78,12 @@ impl Evaluator<'_> {
                     ..self.fed_word(input)
                 };
                 let names: Vec<&str> = started.operands().map(|word| word.text.as_str()).collect();
+                let is_list = started.name != "read" || started.has_option("a", &[]);
+                if is_list && let Some(elements) = elements(started, input, &fed) {
+                    let name = names.last().copied().unwrap_or("MAPFILE");
+                    Rc::make_mut(&mut scope.variables).insert(name.to_owned(), elements);
+                    return true;
+                }
                 let values = line_values(started, input, names.len());
                 for (index, name) in names.into_iter().enumerate() {
                     let value = match values.get(index) {
@@ -97,6 +108,21 @@ impl Evaluator<'_> {
                 if let Some(name) = name {
                     scope.set(&name.text, vec![value]);
                 }
+                true
+            }
+            "shift" => {
+                let count = started.texts().next().map_or(Ok(1), str::parse);
+                shift(scope, count.unwrap_or(1));
+                true
+            }
+            // `hash -p path name` gives a program another name.
+            "hash" if started.has_option("p", &[]) => {
+                let mut operands = started.operands();
+                if let (Some(path), Some(name)) = (operands.next(), operands.next()) {
+                    let aliases = Rc::make_mut(&mut scope.aliases);
+                    aliases.insert(name.text.clone(), path.text.clone());
+                }
+                self.emit(started.clone());
                 true
             }
             "alias" => {
@@ -166,6 +192,47 @@ pub(super) fn temporary_name(started: &Invocation, index: usize) -> String {
         Some(template) => template.replace('X', "x"),
         None => format!("/tmp/tmp.{index}"),
     }
+}
+
+/// What `read -a` and `mapfile` put into a list, if they read a known text.
+fn elements(
+    started: &Invocation,
+    input: &StageInput,
+    fed: &ResolvedWord,
+) -> Option<Vec<ResolvedWord>> {
+    let text = input.text.as_deref()?;
+    let set = started.variables.iter().find(|(name, _)| name == "IFS");
+    let separators = set.map_or(" \t", |(_, value)| value.text.as_str());
+    let pieces: Vec<&str> = if started.name == "read" {
+        let line = text.lines().next().unwrap_or_default();
+        line.split(|letter: char| separators.contains(letter))
+            .filter(|piece| !piece.is_empty())
+            .collect()
+    } else {
+        text.lines().collect()
+    };
+    let word = |piece: &&str| ResolvedWord {
+        text: (*piece).to_owned(),
+        ..fed.clone()
+    };
+    Some(pieces.iter().take(MAX_LOCALS).map(word).collect())
+}
+
+/// Moves the positional parameters to the left.
+fn shift(scope: &mut Scope, count: usize) {
+    let variables = Rc::make_mut(&mut scope.variables);
+    let Some(all) = variables.get("@") else {
+        return;
+    };
+    let rest: Vec<_> = all.iter().skip(count).cloned().collect();
+    for index in 1..=9 {
+        match rest.get(index - 1) {
+            Some(value) => variables.insert(index.to_string(), vec![value.clone()]),
+            None => variables.remove(&index.to_string()),
+        };
+    }
+    variables.insert("@".to_owned(), rest.clone());
+    variables.insert("*".to_owned(), rest);
 }
 
 /// What `read` puts into its variables, if it reads one known line.

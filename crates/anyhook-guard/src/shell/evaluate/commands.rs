@@ -2,11 +2,16 @@
 
 use std::rc::Rc;
 
-use super::{Evaluator, MAX_SCRIPTS, MAX_WORK, MAX_WRAPPERS, Scope, StageInput};
+use super::{
+    Evaluator, LIST_MARK, MAX_LOOP_VALUES, MAX_NESTED_LOOPS, MAX_SCRIPTS, MAX_WORK, MAX_WRAPPERS,
+    Scope, StageInput,
+};
 use crate::paths::normalize;
 use crate::shell::invocation::{Invocation, ResolvedRedirect, ResolvedWord, program_name};
 use crate::shell::output;
-use crate::shell::syntax::{Assignment, RedirectKind, ScriptItem, SimpleCommand, SyntaxRedirect};
+use crate::shell::syntax::{
+    Assignment, RedirectKind, Script, ScriptItem, ScriptWord, SimpleCommand, SyntaxRedirect,
+};
 
 /// Words and redirects of one program. The guards compare words with each other, so
 /// that more would cost the square of their number.
@@ -37,6 +42,9 @@ const COMMAND_VARIABLES: &[&str] = &[
     "SUDO_EDITOR",
     "VISUAL",
 ];
+
+/// Elements of a list that are followed.
+const MAX_ELEMENTS: usize = 64;
 
 /// Descriptors that are followed.
 const MAX_DESCRIPTORS: usize = 16;
@@ -163,7 +171,15 @@ impl Evaluator<'_> {
     fn assign(&mut self, assignment: &Assignment, scope: &mut Scope) -> Vec<ResolvedWord> {
         let mut values: Vec<ResolvedWord> = Vec::new();
         for word in assignment.values.iter().take(64) {
-            values.push(self.expand_text(word, scope));
+            if assignment.is_array {
+                values.extend(self.expand(word, scope));
+            } else {
+                values.push(self.expand_text(word, scope));
+            }
+        }
+        values.truncate(MAX_ELEMENTS);
+        if assignment.is_array {
+            return self.assign_array(assignment, values, scope);
         }
         if assignment.appends
             && let Some(known) = scope.variables.get(&assignment.name)
@@ -176,12 +192,64 @@ impl Evaluator<'_> {
         values
     }
 
+    /// The elements of a list; those with a name, as in `([name]=value)`, are set.
+    fn assign_array(
+        &mut self,
+        assignment: &Assignment,
+        mut values: Vec<ResolvedWord>,
+        scope: &mut Scope,
+    ) -> Vec<ResolvedWord> {
+        for value in &mut values {
+            let Some((key, text)) = value
+                .text
+                .strip_prefix('[')
+                .and_then(|text| text.split_once("]="))
+            else {
+                continue;
+            };
+            let name = format!("{}[{key}]", assignment.name);
+            value.text = text.to_owned();
+            self.spend(1);
+            scope.set(&name, vec![value.clone()]);
+        }
+        let mark = format!("{}{LIST_MARK}", assignment.name);
+        Rc::make_mut(&mut scope.variables).insert(mark, Vec::new());
+        if assignment.appends
+            && let Some(known) = scope.variables.get(&assignment.name)
+        {
+            let room = MAX_ELEMENTS.saturating_sub(known.len());
+            values.truncate(room);
+            values.splice(0..0, known.iter().cloned());
+        }
+        values
+    }
+
+    /// `$x …` where `x` may be one of several programs: each of them.
+    fn run_each_program(&mut self, command: &SimpleCommand, scope: &Scope, input: &StageInput) {
+        let Some(name) = command.words.first().and_then(ScriptWord::lone_variable) else {
+            return;
+        };
+        let Some(values) = scope.variables.get(name) else {
+            return;
+        };
+        if values.len() < 2 || scope.loops >= MAX_NESTED_LOOPS || scope.is_list(name) {
+            return;
+        }
+        for value in values.iter().take(MAX_LOOP_VALUES) {
+            let mut child = scope.clone();
+            child.loops += 1;
+            Rc::make_mut(&mut child.variables).insert(name.to_owned(), vec![value.clone()]);
+            self.run_simple(command, &mut child, input);
+        }
+    }
+
     pub(super) fn run_simple(
         &mut self,
         command: &SimpleCommand,
         scope: &mut Scope,
         input: &StageInput,
     ) {
+        self.run_each_program(command, scope, input);
         let words = self.expand_words(&command.words, scope);
         let mut variables = Vec::new();
         let sets_variables = command.words.is_empty() || command.is_declaration();
@@ -228,9 +296,7 @@ impl Evaluator<'_> {
         let mut scripts: Vec<String> = started
             .variables
             .iter()
-            .filter(|(name, value)| {
-                value.text.contains(' ') && COMMAND_VARIABLES.contains(&name.as_str())
-            })
+            .filter(|(name, _)| COMMAND_VARIABLES.contains(&name.as_str()))
             .map(|(_, value)| value.text.trim_start_matches(['|', '-', '!']).to_owned())
             .collect();
         // Prompts are expanded, and so run what is in them.
@@ -257,8 +323,27 @@ impl Evaluator<'_> {
             }
             return;
         }
-        // The words of an unknown command with options split from a variable.
+        let readers = std::mem::take(&mut self.readers);
+        let first = self.invocations.len();
         self.start(words, started, scope, &input);
+        self.run_readers(&readers, first, scope);
+    }
+
+    /// What `>(…)` reads: the output of the command, wherever it goes.
+    fn run_readers(&mut self, readers: &[Script], first: usize, scope: &Scope) {
+        let Some(writer) = self.invocations.get(first).filter(|_| !readers.is_empty()) else {
+            return;
+        };
+        let Some(text) = output::printed(writer) else {
+            return;
+        };
+        let input = StageInput {
+            text: Some(text.into()),
+            from: first..first + 1,
+        };
+        for reader in readers {
+            self.run_steps(reader, &mut scope.clone(), &input);
+        }
     }
 
     /// Leaves out what no guard will look at.

@@ -57,7 +57,8 @@ impl Parser<'_> {
                     self.at += 2;
                     let steps = self.nested(|parser| parser.block(&[")"]));
                     self.close(")");
-                    parts.push(WordPart::Process { steps });
+                    let is_reader = byte == b'>';
+                    parts.push(WordPart::Process { steps, is_reader });
                 }
                 // An extended pattern, such as `!(a|b)`.
                 b'(' if !in_braces && text.ends_with(['?', '*', '+', '@', '!']) => {
@@ -232,15 +233,16 @@ impl Parser<'_> {
             0 => usize::from(bytes.first().is_some_and(|byte| b"@*#?$!-".contains(byte))),
             length => length,
         };
-        let name = self.slice(self.at, self.at + length).to_owned();
+        let mut name = self.slice(self.at, self.at + length).to_owned();
         self.at += length;
-        let mut is_plain = !is_length && !is_indirect;
+        let is_plain = !is_length && !is_indirect;
         if self.peek() == Some(b'[') {
             let rest = self.rest();
             let end = rest.find([']', '}']).map_or(rest.len(), |end| end + 1);
             let index = self.slice(self.at, self.at + end).trim_matches(['[', ']']);
-            // One element of a list may be any of them.
-            is_plain &= matches!(index, "@" | "*") || index.parse::<u32>().is_ok();
+            // An element has a name of its own; `@` is the whole list.
+            let index = if index == "*" { "@" } else { index };
+            name = format!("{name}[{index}]");
             self.at += end;
         }
         let operator_start = self.at;
@@ -268,7 +270,10 @@ impl Parser<'_> {
             }
             ":+" | "+" if is_plain => VariableOperator::Alternative(word),
             ":?" | "?" if is_plain => VariableOperator::Required(word),
-            _ => VariableOperator::Other(word),
+            _ => VariableOperator::Other {
+                operator: operator.to_owned(),
+                word,
+            },
         };
         WordPart::Variable {
             name,
@@ -462,7 +467,7 @@ fn resolve_words(words: &mut [ScriptWord], bodies: &mut [ScriptWord]) {
 pub(super) fn resolve_word_bodies(word: &mut ScriptWord, bodies: &mut [ScriptWord]) {
     for part in &mut word.parts {
         match part {
-            WordPart::Command { steps, .. } | WordPart::Process { steps } => {
+            WordPart::Command { steps, .. } | WordPart::Process { steps, .. } => {
                 resolve_bodies(steps, bodies);
             }
             WordPart::Variable { operator, .. } => match operator {
@@ -471,7 +476,7 @@ pub(super) fn resolve_word_bodies(word: &mut ScriptWord, bodies: &mut [ScriptWor
                 VariableOperator::Default { word, .. }
                 | VariableOperator::Alternative(word)
                 | VariableOperator::Required(word)
-                | VariableOperator::Other(word) => resolve_word_bodies(word, bodies),
+                | VariableOperator::Other { word, .. } => resolve_word_bodies(word, bodies),
             },
             WordPart::Text { .. } | WordPart::Arithmetic(_) => {}
         }

@@ -54,7 +54,10 @@ impl Evaluator<'_> {
             return self.emit(started);
         }
         // A mark stands for a whole line.
-        let mut fed = if replaced.is_some() {
+        let takes_lines = options
+            .iter()
+            .any(|word| word.text.starts_with("-d") || word.text.starts_with("--delimiter"));
+        let mut fed = if replaced.is_some() || takes_lines {
             self.fed_lines(input)
         } else {
             self.fed_words(input)
@@ -212,6 +215,13 @@ impl Evaluator<'_> {
             return self.emit(started);
         }
         let script = texts.join(" ");
+        let options = started.words.get(..at).unwrap_or_default();
+        let takes_none = options
+            .iter()
+            .any(|word| matches!(word.text.as_str(), "-N0" | "-n0" | "--max-args=0"));
+        if takes_none {
+            return self.run_child_text(&script, scope, &StageInput::default());
+        }
         if script.contains([' ', ';', '|', '&']) && words.len() == 1 {
             for value in fed.iter().take(16) {
                 let text = if script.contains("{}") {

@@ -97,7 +97,12 @@ impl Evaluator<'_> {
                 .cloned()
                 .collect();
             index += words.len();
-            let words = insert_fed(words, &found, Some("{}"));
+            let has_mark = words.iter().any(|word| word.text.contains("{}"));
+            let words = if has_mark {
+                insert_fed(words, &found, Some("{}"))
+            } else {
+                words
+            };
             self.start_inner(
                 words,
                 started.clone(),

@@ -13,7 +13,11 @@ impl Evaluator<'_> {
         input: &StageInput,
     ) {
         let name = started.name.clone();
-        let script = option_value(&started.words, 'c', &["--command", "--session-command"]);
+        // What follows the lock of `flock` is a command with options of its own.
+        let script = match name.as_str() {
+            "flock" => None,
+            _ => option_value(&started.words, 'c', &["--command", "--session-command"]),
+        };
         self.emit(started.clone());
         let mut child = scope.clone();
         child.via.push(name.clone());
@@ -24,7 +28,10 @@ impl Evaluator<'_> {
             "flock" => {
                 let at = first_operand(&started.words, 1, &["-w", "-E", "--wait", "--timeout"]);
                 let rest = started.words.get(at + 1..).unwrap_or_default().to_vec();
-                if rest.first().is_some_and(|word| word.text == "-c") {
+                if rest
+                    .first()
+                    .is_some_and(|word| matches!(word.text.as_str(), "-c" | "--command"))
+                {
                     if let Some(script) = rest.get(1) {
                         self.run_text(&script.text.clone(), &mut child, input);
                     }
@@ -81,7 +88,7 @@ impl Evaluator<'_> {
                 let scripts: Vec<String> = started
                     .arguments()
                     .iter()
-                    .filter(|word| word.text.contains(' '))
+                    .filter(|word| word.text.contains(' ') || name == "hyperfine")
                     .map(|word| word.text.clone())
                     .collect();
                 for script in scripts.iter().take(16) {
@@ -169,8 +176,8 @@ pub(super) fn option_commands(started: &Invocation) -> Vec<String> {
             found.push(value);
         }
     }
-    let commands = found.into_iter().filter(|value| value.contains(' '));
-    commands
+    found
+        .into_iter()
         .filter_map(|value| match *name {
             // Of the settings of ssh only those that are commands.
             "ssh" | "scp" | "sftp" if value.contains('=') || *name == "ssh" => {

@@ -130,6 +130,57 @@ static PREFIXES: &[Prefix] = &[
     prefix("torsocks", "", &[], 0),
     prefix("rlwrap", "", &[], 0),
     prefix("fakeroot", "", &[], 0),
+    prefix("catchsegv", "", &[], 0),
+    prefix("ssh-agent", "", &["-a", "-t"], 0),
+    prefix("dumb-init", "", &[], 0),
+    prefix("tini", "", &["-p", "-e"], 0),
+    prefix("catatonit", "", &[], 0),
+    prefix("torify", "", &[], 0),
+    prefix("tsocks", "", &[], 0),
+    prefix("proxychains-ng", "", &["-f"], 0),
+    prefix("ld.so", "", &[], 0),
+    prefix("ld-linux-x86-64.so.2", "", &[], 0),
+    prefix("cgexec", "", &["-g"], 0),
+    prefix("chpst", "", &["-u", "-U", "-b", "-e", "-n", "-l", "-L"], 0),
+    prefix("setuidgid", "", &[], 1),
+    prefix("envdir", "", &[], 1),
+    prefix("envuidgid", "", &[], 1),
+    prefix("setlock", "", &[], 1),
+    prefix("softlimit", "", &["-m", "-d", "-s", "-c", "-f"], 0),
+    prefix("run-one", "", &[], 0),
+    prefix("sem", "", &["-j", "--id"], 0),
+    prefix("tsp", "", &["-L", "-N"], 0),
+    prefix("sshpass", "", &["-p", "-f", "-d", "-P"], 0),
+    prefix("heaptrack", "", &[], 0),
+    prefix("rr", "record", &[], 0),
+    prefix("gdbserver", "", &[], 1),
+    prefix("winpty", "", &[], 0),
+    prefix("mangohud", "", &[], 0),
+    prefix("prime-run", "", &[], 0),
+    prefix("optirun", "", &[], 0),
+    prefix("infisical", "run", &["--env", "--path"], 0),
+    prefix("teller", "run", &[], 0),
+    prefix("chamber", "exec", &[], 1),
+    prefix("sops", "exec-env", &[], 1),
+    prefix("foreman", "run", &["-e", "-f"], 0),
+    prefix("honcho", "run", &["-e", "-f"], 0),
+    prefix("mise", "x", &[], 0),
+    prefix("mise", "exec", &[], 0),
+    prefix("rtx", "exec", &[], 0),
+    prefix("devbox", "run", &[], 0),
+    prefix("pixi", "run", &["-e", "--environment"], 0),
+    prefix("micromamba", "run", &["-n", "-p"], 0),
+    prefix("nvm", "exec", &[], 1),
+    prefix("fnm", "exec", &["--using"], 0),
+    prefix("rvm", "do", &[], 0),
+    prefix("rustup", "run", &[], 1),
+    prefix("opam", "exec", &["--switch"], 0),
+    prefix("stack", "exec", &[], 0),
+    prefix("cabal", "exec", &[], 0),
+    prefix("guix", "shell", &["-m"], 0),
+    prefix("distrobox", "enter", &["-n", "--name"], 0),
+    prefix("toolbox", "run", &["-c", "--container"], 0),
+    prefix("flatpak-spawn", "", &[], 0),
     prefix("eatmydata", "", &[], 0),
     prefix("firejail", "", &[], 0),
     prefix("chronic", "", &[], 0),
@@ -252,6 +303,11 @@ static PREFIXES: &[Prefix] = &[
     prefix("sail", "", &[], 0),
 ];
 
+/// Prefixes that start a program of a package.
+const RUNNERS_OF_PACKAGES: &[&str] = &[
+    "npx", "uvx", "bunx", "pnpx", "pipx", "pnpm", "yarn", "npm", "uv",
+];
+
 fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -278,6 +334,21 @@ impl Evaluator<'_> {
         let is_shell = prefix.name == "sudo" && started.has_option("is", &["--login", "--shell"]);
         let mut at = first_operand(&started.words, skipped, prefix.values);
         at += prefix.operands;
+        let runs_packages = RUNNERS_OF_PACKAGES.contains(&prefix.name);
+        if runs_packages
+            && prefix.name != "uv"
+            && let Some(option) = started.words.get(..at.min(started.words.len()))
+            && let Some(option) = option
+                .iter()
+                .position(|word| word.text == "-c" || word.text == "--call")
+            && let Some(script) = started.words.get(option + 1).cloned()
+        {
+            self.emit(Invocation {
+                input_text: None,
+                ..started
+            });
+            return self.run_child_text(&script.text, scope, input);
+        }
         while let Some(word) = started.words.get(at) {
             if !is_assignment(&word.text) {
                 break;
@@ -314,24 +385,12 @@ impl Evaluator<'_> {
         {
             first.text.truncate(at);
         }
-        if matches!(
-            prefix.name,
-            "npx" | "uvx" | "bunx" | "pnpx" | "pipx" | "pnpm" | "yarn" | "npm" | "uv"
-        ) {
+        if runs_packages {
             // The guards look at the package itself.
             self.emit(Invocation {
                 input_text: None,
                 ..started.clone()
             });
-            if let Some(at) = started
-                .words
-                .iter()
-                .position(|word| word.text == "-c" || word.text == "--call")
-                .filter(|_| prefix.name != "uv")
-                && let Some(script) = started.words.get(at + 1)
-            {
-                return self.run_child_text(&script.text.clone(), scope, input);
-            }
         }
         let mut child = scope.clone();
         if prefix.name == "sudo"

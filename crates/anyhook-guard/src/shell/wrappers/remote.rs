@@ -117,7 +117,7 @@ impl Evaluator<'_> {
             verb = words.get(at).map_or("", |word| word.text.as_str());
         }
         let is_run = verb == "run";
-        if !is_run && verb != "exec" {
+        if !is_run && !matches!(verb, "exec" | "rsh" | "debug" | "attach") {
             return self.emit(started);
         }
         let target = first_operand(words, at + 1, VALUES);
@@ -140,7 +140,8 @@ impl Evaluator<'_> {
             let before_is_options = rest
                 .iter()
                 .take(dashes)
-                .all(|word| !word.text.contains(' '));
+                .all(|word| !word.text.contains(' '))
+                && rest.first().is_some_and(|word| word.text.starts_with('-'));
             if before_is_options
                 && matches!(started.name.as_str(), "kubectl" | "oc" | "lxc" | "incus")
             {
@@ -168,6 +169,30 @@ impl Evaluator<'_> {
         let outer = std::mem::replace(&mut self.mounts, mounts);
         self.start_inner(rest, started, &mut child, input, Some(&via));
         self.mounts = outer;
+    }
+
+    /// `gcloud compute ssh vm --command=…`, `fly ssh console -C …`, `az vm run-command …`:
+    /// shells that a client opens on a machine of its provider.
+    pub(super) fn open_provider_shell(&mut self, started: Invocation, scope: &Scope) {
+        let script = option_value(
+            &started.words,
+            'C',
+            &["--command", "--cmd", "--scripts", "--ssh-command", "-c"],
+        );
+        let mut child = remote_scope(scope, InvocationPlace::Remote);
+        child.via.push(started.name.clone());
+        let dashes = started.words.iter().position(|word| word.text == "--");
+        let rest = dashes.and_then(|at| started.words.get(at + 1..));
+        let rest: Vec<&str> = rest
+            .unwrap_or_default()
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        let script = script.unwrap_or_else(|| rest.join(" "));
+        self.emit(started);
+        if !script.is_empty() {
+            self.run_text(&script, &mut child, &StageInput::default());
+        }
     }
 
     /// `ansible HOSTS -m shell -a 'command'`.

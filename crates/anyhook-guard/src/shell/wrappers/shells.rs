@@ -88,16 +88,26 @@ impl Evaluator<'_> {
     ) {
         let words = &started.words;
         let mut script = None;
+        // What `--rcfile` names is run first.
+        let mut first_file: Option<ResolvedWord> = None;
         let mut parameters = 0;
         let mut reads_input = true;
+        let is_bare_s = words
+            .iter()
+            .skip(1)
+            .take_while(|word| word.text.starts_with(['-', '+']))
+            .any(|word| word.text == "-s");
         let mut index = 1;
         while let Some(word) = words.get(index) {
             let text = word.text.as_str();
             index += 1;
             let is_cluster = text.starts_with(['-', '+']) && !text.starts_with("--");
-            if matches!(text, "--rcfile" | "--init-file")
-                || is_cluster && text.ends_with(['o', 'O']) && !text.contains('c')
-            {
+            if matches!(text, "--rcfile" | "--init-file") {
+                first_file = words.get(index).cloned();
+                index += 1;
+                continue;
+            }
+            if is_cluster && text.ends_with(['o', 'O']) && !text.contains('c') {
                 index += 1;
                 continue;
             }
@@ -115,21 +125,22 @@ impl Evaluator<'_> {
                 reads_input = false;
                 break;
             }
-            if text == "-s" || text == "-" {
+            if text == "-s" || text == "-" || text.starts_with('+') && text.len() > 1 {
                 continue;
             }
             if !text.starts_with('-') {
                 // A file; `/dev/stdin` and `<(…)` are not.
                 reads_input = matches!(text, "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0");
-                if let Some(text) = self.written_text(scope, text) {
-                    script = Some(ResolvedWord::new(text));
-                } else if let Some(source) = word.sources.last() {
-                    script = crate::shell::output::known_output(&self.invocations, source.clone())
-                        .map(ResolvedWord::new);
+                if is_bare_s {
+                    // `bash -s -- a b` reads its input.
+                    reads_input = true;
+                    break;
                 }
+                script = self.file_text(word, scope).map(ResolvedWord::new);
                 break;
             }
         }
+        let first_text = first_file.and_then(|file| self.file_text(&file, scope));
         let mut child = scope.clone();
         let arguments = words.get(parameters..).unwrap_or_default().to_vec();
         child.via.push(started.name.clone());
@@ -146,6 +157,9 @@ impl Evaluator<'_> {
         if !Self::nesting_left(scope) || child.via.len() > MAX_WRAPPERS {
             self.is_incomplete = true;
             return;
+        }
+        if let Some(text) = first_text {
+            self.run_text(&text, &mut child, &StageInput::default());
         }
         match script {
             Some(script) => {
@@ -170,6 +184,14 @@ impl Evaluator<'_> {
             }
             None => {}
         }
+    }
+
+    /// The text of a file that this command writes, or that a process prints.
+    pub(in crate::shell) fn file_text(&self, file: &ResolvedWord, scope: &Scope) -> Option<String> {
+        self.written_text(scope, &file.text).or_else(|| {
+            let source = file.sources.last()?;
+            crate::shell::output::known_output(&self.invocations, source.clone())
+        })
     }
 
     pub(super) fn open_powershell(&mut self, started: Invocation, scope: &Scope) {
@@ -199,7 +221,16 @@ impl Evaluator<'_> {
         let at = texts
             .iter()
             .position(|text| text.eq_ignore_ascii_case("/c") || text.eq_ignore_ascii_case("/k"));
-        let script = at.map(|at| texts.get(at + 1..).unwrap_or_default().join(" "));
+        let words = at.and_then(|at| texts.get(at + 1..)).unwrap_or_default();
+        let quoted = |text: &&str| {
+            if words.len() > 1 && text.contains([' ', '\t', '&', '|']) {
+                format!("\"{text}\"")
+            } else {
+                (*text).to_owned()
+            }
+        };
+        let script: Vec<String> = words.iter().map(quoted).collect();
+        let script = at.map(|_| script.join(" "));
         self.emit(started);
         if let Some(script) = script {
             windows_cmd::run(self, &script, &child_of(scope, "cmd"));
