@@ -29,7 +29,7 @@ pub use syntax::RedirectKind;
 
 pub(crate) use code::without_prose;
 pub(crate) use invocation::{is_option, program_name};
-pub(crate) use wrappers::{SHELLS, first_operand};
+pub(crate) use wrappers::{SHELLS, first_operand, is_encoded_command};
 
 /// Longer commands are not read.
 pub const MAX_COMMAND_BYTES: usize = 64 << 10;

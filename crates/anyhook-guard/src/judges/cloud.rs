@@ -121,7 +121,8 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
             } else if first == "apply"
                 && (is_switched_on(invocation, "-auto-approve")
                     || is_set(invocation, "TF_CLI_ARGS", "-auto-approve")
-                    || !invocation.input_from.is_empty())
+                    || !invocation.input_from.is_empty()
+                    || invocation.input_text.is_some())
             {
                 found.ask_user(
                     "unapproved",

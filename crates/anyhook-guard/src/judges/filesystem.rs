@@ -296,7 +296,10 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
         "pkill" | "killall" | "skill" | "slay" if ends_all_of_user(invocation) => {
             found.deny("machine", shown(), "this ends every process of a user");
         }
-        "kill" if invocation.texts().skip(1).any(|text| text == "-1") => {
+        "kill"
+            if invocation.texts().skip(1).any(|text| text == "-1")
+                || invocation.texts().eq(["-1"]) =>
+        {
             found.deny("machine", shown(), "this ends every process of the user");
         }
         _ if (name == "mkfs" && program.is_none_or(|program| !program.is_pattern)

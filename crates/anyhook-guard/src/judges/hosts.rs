@@ -317,6 +317,7 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                     hosts.push(authority_host(text));
                 }
                 if matches!(name, "docker" | "podman")
+                    && !matches!(texts.first(), Some(&"build" | &"tag" | &"buildx"))
                     && let Some((host, _)) = text.split_once('/')
                     && host.contains('.')
                     && !text.contains(':') | host.contains('.')

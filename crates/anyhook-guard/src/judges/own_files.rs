@@ -247,6 +247,9 @@ impl<'i> ProtectedFiles<'i> {
         {
             return Some("a git hook");
         }
+        if is_tree && file_name == ".husky" {
+            return Some("a git hook");
+        }
         if parts.windows(2).any(|pair| matches!(pair, [".husky", ..]))
             && file_name != ".husky"
             && !file_name.starts_with("README")

@@ -9,7 +9,9 @@ mod saved_files;
 use super::Objections;
 use super::hosts::{contacted_hosts, host_matches};
 use crate::input::GuardInput;
-use crate::shell::{Invocation, SHELLS, ShellAnalysis, is_option, program_name};
+use crate::shell::{
+    Invocation, SHELLS, ShellAnalysis, is_encoded_command, is_option, program_name,
+};
 use interpreters::judge_code;
 use packages::judge_installs;
 use pipes::{code_sources, judge_writes_to_shell, reads_download, runs_standard_input};
@@ -148,12 +150,11 @@ fn judge_windows(invocation: &Invocation, found: &mut Objections<'_>) {
     };
     match invocation.name.to_ascii_lowercase().as_str() {
         "powershell" | "pwsh" => {
-            let is_encoded = invocation.texts().any(|text| {
-                let lower = text.to_ascii_lowercase();
-                let lower = lower.replacen('/', "-", 1);
-                lower.len() >= 2
-                    && lower.starts_with("-e")
-                    && ("-encodedcommand".starts_with(&lower) || lower == "-ec" || lower == "-enc")
+            // An option without a command runs nothing.
+            let texts: Vec<&str> = invocation.texts().collect();
+            let is_encoded = texts.windows(2).any(|pair| {
+                pair.first()
+                    .is_some_and(|option| is_encoded_command(option))
             });
             if is_encoded {
                 found.deny(

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, ResolvedWord, UNKNOWN};
+pub(super) use calls::literals;
 use calls::{
     between, call_values, find_calls, identifier, literal, literal_constants, literal_lists,
-    literals,
 };
 use interpreters::{interpreter_code, python_module};
 use rewriting::{
@@ -115,7 +115,9 @@ fn call_effect(name: &str, arguments: &str) -> Option<CallEffect> {
         }
         "rm" | "rmSync" | "rmdir" | "rmdirSync" | "unlink" | "unlinkSync" | "remove" | "delete"
         | "delete-file" => CallEffect::Delete,
-        "glob" | "iglob" | "scandir" | "listdir" | "readdirSync" => CallEffect::List,
+        "glob" | "walk" | "rglob" | "iglob" | "scandir" | "listdir" | "readdirSync" => {
+            CallEffect::List
+        }
         "readFileSync" | "readFile" | "file_get_contents" | "readlines" | "slurp" | "readfile"
         | "readTextFile" | "readTextFileSync" | "fopen" | "createReadStream" | "read_csv"
         | "dotenv_values" | "load_dotenv" => CallEffect::Read,
@@ -268,6 +270,16 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
         }
         match effect {
             CallEffect::Shell => {
+                is_unclear |= [
+                    ".join(",
+                    "chr(",
+                    ".split(",
+                    ".format(",
+                    "[::-1]",
+                    ".replace(",
+                ]
+                .iter()
+                .any(|mark| call.arguments.contains(mark));
                 is_unclear |= values
                     .iter()
                     .all(|value| value.chars().all(|letter| letter == UNKNOWN));
@@ -303,6 +315,7 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                     "rmSync(",
                     "rm_r",
                     "FileUtils.rm",
+                    "File.delete(",
                 ]
                 .iter()
                 .any(|mark| code.contains(mark));
@@ -320,6 +333,22 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                     (".touch(", &["tee"]),
                     (".mkdir(", &["mkdir"]),
                     (".symlink_to(", &["tee"]),
+                    (
+                        "rglob(",
+                        if code.contains(".unlink") {
+                            &["rm", "-r"]
+                        } else {
+                            &["ls"]
+                        },
+                    ),
+                    (
+                        "iterdir(",
+                        if code.contains(".unlink") {
+                            &["rm", "-r"]
+                        } else {
+                            &["ls"]
+                        },
+                    ),
                     (".unlink", &["rm"]),
                     (".rmdir", &["rm"]),
                     ("rmtree", &["rm", "-rf"]),
@@ -335,6 +364,9 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
     if matches!(interpreter, "perl" | "ruby" | "php" | "irb" | "jruby") {
         scripts.extend(between(code, '`', '`'));
     }
+    is_unclear |= ["system $", "exec $", "system @", "exec @"]
+        .iter()
+        .any(|mark| code.contains(mark));
     if is_unclear {
         for words in literal_lists(code) {
             match words.as_slice() {
@@ -380,6 +412,14 @@ fn run_code(evaluator: &mut Evaluator<'_>, code: &str, interpreter: &str, scope:
                 .skip(1)
                 .filter_map(|rest| rest.split('`').next().map(str::to_owned)),
         );
+    }
+    // Languages in which a text before or after a name runs.
+    if matches!(
+        interpreter,
+        "guile" | "racket" | "sbcl" | "clojure" | "bb" | "raku" | "ghc" | "scala" | "kotlin"
+    ) {
+        let texts = literals(code).into_iter();
+        scripts.extend(texts.filter(|text| text.trim().contains(' ')));
     }
     if interpreter == "ipython" {
         let lines = code.lines().map(str::trim_start);

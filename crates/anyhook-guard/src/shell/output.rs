@@ -4,6 +4,8 @@ use std::ops::Range;
 
 mod filters;
 
+use super::code::literals;
+
 use super::invocation::{Invocation, UNKNOWN};
 
 /// Text that is longer is not followed.
@@ -40,7 +42,11 @@ pub(super) fn partial_output(invocations: &[Invocation], range: Range<usize>) ->
     let texts: Vec<String> = ran.iter().take(16).filter_map(output).collect();
     if texts.is_empty() {
         // A filter that is not known: it may hand on what it reads.
-        return ran.last()?.input_text.clone();
+        let last = ran.last()?;
+        // What an interpreter prints is among the texts of its code.
+        let printed = last.code.as_deref().map(|code| literals(code).join("\n"));
+        let parts: Vec<String> = last.input_text.clone().into_iter().chain(printed).collect();
+        return (!parts.is_empty()).then(|| parts.join("\n"));
     }
     Some(texts.concat())
 }
@@ -231,6 +237,10 @@ pub(super) fn decode_base64(text: &str) -> Option<String> {
     if text.contains(UNKNOWN) {
         return None;
     }
+    String::from_utf8(base64_bytes(text)).ok()
+}
+
+pub(super) fn base64_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (mut bits, mut count) = (0u32, 0);
     for letter in text.bytes() {
@@ -249,7 +259,7 @@ pub(super) fn decode_base64(text: &str) -> Option<String> {
             bytes.push(u8::try_from((bits >> count) & 0xff).unwrap_or_default());
         }
     }
-    String::from_utf8(bytes).ok()
+    bytes
 }
 
 pub(super) fn decode_hex(text: &str) -> Option<String> {

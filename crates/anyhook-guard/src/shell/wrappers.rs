@@ -16,7 +16,7 @@ use super::invocation::{Invocation, InvocationPlace, ResolvedWord};
 use option_commands::option_commands;
 use prefixes::find_prefix;
 
-pub(crate) use shells::SHELLS;
+pub(crate) use shells::{SHELLS, is_encoded_command};
 
 /// The index of the first word that is neither an option nor an option's value.
 pub(crate) fn first_operand(words: &[ResolvedWord], start: usize, values: &[&str]) -> usize {
@@ -209,6 +209,10 @@ impl Evaluator<'_> {
                 }) =>
             {
                 self.open_provider_shell(started, scope);
+            }
+            "pssh" | "parallel-ssh" | "pdsh" | "clush" | "dsh" | "mussh" | "fab" | "salt"
+            | "adb" | "rsh" | "cssh" | "knife" => {
+                self.open_many_machines(started, scope);
             }
             "ansible" => self.open_ansible(started, scope),
             "npm" => self.open_package_runner(started, scope, input),

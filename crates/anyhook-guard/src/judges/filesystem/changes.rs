@@ -60,9 +60,10 @@ pub(super) fn deletes(
                 );
             }
             Location::Git => {
-                let is_lock =
-                    operand.text.ends_with(".lock") || operand.text.contains("/.git/hooks/");
-                if is_wide || !is_lock {
+                // A lock that was left behind; `-r` changes nothing about it.
+                let is_lock = operand.text.ends_with(".lock") && !operand.is_pattern;
+                let is_hook = operand.text.contains("/.git/hooks/");
+                if !is_lock && (is_wide || !is_hook) {
                     found.deny(
                         "delete-git",
                         shown(),

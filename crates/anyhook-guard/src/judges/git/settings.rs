@@ -32,6 +32,7 @@ pub(super) fn is_hook_switch(name: &str) -> bool {
             | "PRE_COMMIT_ALLOW_NO_CONFIG"
             | "SKIP"
             | "LEFTHOOK"
+            | "LEFTHOOK_EXCLUDE"
             | "GIT_HOOKS_SKIP"
             | "OVERCOMMIT_DISABLE"
             | "OVERCOMMIT_SKIP"
@@ -132,8 +133,9 @@ impl GitCall<'_> {
             );
         }
         if key == "core.hookspath"
-            && (value.is_some() || self.has("", &["--unset", "--unset-all"]))
-            && value.is_some_and(|value| value.is_empty() || value.starts_with("/dev/"))
+            && (self.has("", &["--unset", "--unset-all"])
+                || operands.first() == Some(&"unset")
+                || value.is_some_and(|value| value.is_empty() || value.starts_with("/dev/")))
         {
             found.deny(
                 "no-verify",

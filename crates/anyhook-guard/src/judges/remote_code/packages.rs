@@ -96,9 +96,9 @@ pub(super) fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>
         }
         _ if name.starts_with("python") => {
             runs_module(invocation, "pip") && has("install") && (names_address() || foreign_index())
-                || texts
-                    .iter()
-                    .any(|text| text.starts_with("http") && name == "python")
+                || texts.iter().any(|text| {
+                    text.starts_with("http") && text.contains("://") && name == "python"
+                })
         }
         "npm" | "pnpm" | "yarn" | "bun" | "npx" | "bunx" | "pnpx" => {
             let adds = matches!(
@@ -157,7 +157,9 @@ pub(super) fn judge_installs(invocation: &Invocation, found: &mut Objections<'_>
         }
         "helm" => {
             (matches!(first, "install" | "upgrade") || first == "plugin" && has("install"))
-                && texts.iter().any(|text| text.starts_with("http"))
+                && texts
+                    .iter()
+                    .any(|text| text.starts_with("http") && text.contains("://"))
         }
         "code" | "cursor" => has("--install-extension") && names_address(),
         "composer" => {

@@ -1,7 +1,7 @@
 //! Secrets in environment variables: what prints one, or all of them.
 
 use crate::judges::Objections;
-use crate::shell::{Invocation, RedirectKind, ShellAnalysis, first_operand};
+use crate::shell::{Invocation, RedirectKind, ShellAnalysis, UNKNOWN, first_operand};
 
 /// Variables whose names say that they are secret, where they are printed or put
 /// into a URL. A header of a request is the place for them, and no objection.
@@ -54,7 +54,12 @@ pub(super) fn judge_variables(
                 format!("${variable}"),
                 "this prints a variable that holds a secret",
             );
-        } else if word.text.contains("://") && word.text.contains('?') {
+        } else if word
+            .text
+            .split_once("://")
+            .and_then(|(_, rest)| rest.split_once(['/', '?']))
+            .is_some_and(|(_, path)| path.contains(UNKNOWN))
+        {
             found.ask_user(
                 "send",
                 format!("${variable}"),

@@ -31,6 +31,7 @@ const SECRET_NAMES: &[&str] = &[
     ".pgpass",
     ".my.cnf",
     ".npmrc",
+    ".yarnrc.yml",
     ".pypirc",
     ".git-credentials",
     ".dockercfg",

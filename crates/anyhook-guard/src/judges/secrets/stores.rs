@@ -56,6 +56,7 @@ pub(super) fn judge_stores(invocation: &Invocation, texts: &[&str], found: &mut 
                 || has("batch-get-secret-value")
                 || has("export-credentials")
                 || has("get-session-token")
+                || has("kms") && has("decrypt")
                 || (has("get-parameter") || has("get-parameters")) && has("--with-decryption")
                 || has("get-parameters-by-path") && has("--with-decryption")
                 || has("configure")

@@ -164,7 +164,7 @@ pub(super) fn literal(text: &str) -> Option<(String, usize)> {
 }
 
 /// All string literals.
-pub(super) fn literals(code: &str) -> Vec<String> {
+pub(in crate::shell) fn literals(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;
     while let Some(at) = rest.find(['\'', '"', '`']) {

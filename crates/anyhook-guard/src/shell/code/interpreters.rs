@@ -76,6 +76,8 @@ pub(super) fn interpreter_code(started: &Invocation, input: &StageInput) -> Opti
             .flatten(),
         "perl" => after("eE", &[]).or_else(from_input),
         "ruby" | "irb" | "jruby" => after("e", &[]).or_else(from_input),
+        "guile" | "racket" | "sbcl" | "clojure" | "bb" | "raku" | "crystal" | "kotlin"
+        | "octave" | "ghc" => after("ce", &["--eval", "-eval", "--execute"]).or_else(from_input),
         "lua" | "luajit" | "Rscript" | "R" | "groovy" | "scala" | "julia" | "elixir" | "swift" => {
             after("e", &["--eval"]).or_else(from_input)
         }

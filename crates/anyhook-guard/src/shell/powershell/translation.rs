@@ -118,6 +118,7 @@ pub(super) fn translate(
                 .filter(|word| {
                     let option = word.text.to_ascii_lowercase();
                     !START_PROCESS_OPTIONS.contains(&option.as_str())
+                        && !matches!(option.as_str(), "runas" | "hidden")
                 })
                 .flat_map(|word| {
                     // One text with all arguments.

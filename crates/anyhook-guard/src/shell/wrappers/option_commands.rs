@@ -78,7 +78,14 @@ impl Evaluator<'_> {
             }
             "nix-shell" | "nodemon" | "repo" | "vagrant" | "devcontainer" | "nix" => {
                 let named = option_value(&started.words, 'c', &["--run", "--command", "--exec"])
-                    .or_else(|| option_value(&started.words, 'x', &[]));
+                    .or_else(|| option_value(&started.words, 'x', &[]))
+                    .or_else(|| {
+                        // `vagrant ssh -- command`.
+                        let dashes = started.words.iter().position(|word| word.text == "--")?;
+                        let rest = started.words.get(dashes + 1..)?;
+                        let texts: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
+                        Some(texts.join(" "))
+                    });
                 if let Some(script) = named {
                     self.run_text(&script, &mut child, input);
                 }

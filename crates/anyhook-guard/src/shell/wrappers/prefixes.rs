@@ -430,13 +430,12 @@ impl Evaluator<'_> {
                     index += 2;
                 }
                 "-S" | "--split-string" => {
-                    let texts = started
-                        .words
-                        .iter()
-                        .skip(index + 1)
-                        .map(|word| word.text.as_str());
-                    let script = texts.collect::<Vec<_>>().join(" ");
-                    return self.run_child_text(&script, &child, input);
+                    // The value is split; the words after it are whole.
+                    let mut words = started.words.iter().skip(index + 1);
+                    let first = words.next().map(|word| word.text.clone());
+                    let rest = words.map(|word| anyhook_util::shell::quote_if_needed(&word.text));
+                    let script: Vec<String> = first.into_iter().chain(rest).collect();
+                    return self.run_child_text(&script.join(" "), &child, input);
                 }
                 _ if text.starts_with("--chdir=") => {
                     let folder = text.trim_start_matches("--chdir=");

@@ -184,6 +184,14 @@ impl Evaluator<'_> {
                     }
                 }
                 "config" => {
+                    // A setting that names a program.
+                    let keys = words.windows(2).skip(index);
+                    scripts.extend(keys.filter_map(|pair| match pair {
+                        [key, value] if is_command_setting(&key.to_ascii_lowercase()) => {
+                            Some(value.trim_start_matches('!').to_owned())
+                        }
+                        _ => None,
+                    }));
                     // An alias for a shell command.
                     let value = words
                         .iter()

@@ -195,6 +195,28 @@ impl Evaluator<'_> {
         }
     }
 
+    /// `pdsh -w HOSTS command`, `salt HOSTS cmd.run 'command'`, `adb shell command`.
+    pub(super) fn open_many_machines(&mut self, started: Invocation, scope: &Scope) {
+        const VALUES: &[&str] = &[
+            "-h", "-H", "-l", "-p", "-t", "-o", "-w", "-x", "-u", "-f", "-g", "-m", "-s", "-c",
+        ];
+        let named =
+            option_value(&started.words, 'c', &["--command"]).filter(|_| started.name == "mussh");
+        let at = first_operand(&started.words, 1, VALUES);
+        let skipped = match started.name.as_str() {
+            "salt" => 2,
+            "adb" | "rsh" => 1,
+            _ => 0,
+        };
+        let words = started.words.get(at + skipped..).unwrap_or_default();
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        let script = named.unwrap_or_else(|| texts.join(" "));
+        let mut child = remote_scope(scope, InvocationPlace::Remote);
+        child.via.push(started.name.clone());
+        self.emit(started);
+        self.run_text(&script, &mut child, &StageInput::default());
+    }
+
     /// `ansible HOSTS -m shell -a 'command'`.
     pub(super) fn open_ansible(&mut self, started: Invocation, scope: &Scope) {
         let arguments = option_value(&started.words, 'a', &["--args"]);

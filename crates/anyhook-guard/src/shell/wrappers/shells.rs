@@ -5,11 +5,12 @@ use std::rc::Rc;
 use super::{child_of, first_operand};
 use crate::shell::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use crate::shell::invocation::{Invocation, ResolvedWord};
+use crate::shell::output::base64_bytes;
 use crate::shell::{powershell, windows_cmd};
 
-pub(crate) const SHELLS: [&str; 13] = [
+pub(crate) const SHELLS: [&str; 19] = [
     "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "yash",
-    "elvish",
+    "elvish", "nu", "xonsh", "osh", "ysh", "pdksh", "oksh",
 ];
 
 impl Evaluator<'_> {
@@ -203,12 +204,19 @@ impl Evaluator<'_> {
                 script = Some(texts.get(index + 1..).unwrap_or_default().join(" "));
                 break;
             }
+            if is_encoded_command(text) {
+                break;
+            }
             if !lower.starts_with('-') && index == 0 {
                 script = Some(texts.join(" "));
                 break;
             }
         }
-        let script = script.or_else(|| started.input_text.clone());
+        let encoded = texts.windows(2).find_map(|pair| match pair {
+            [option, value] if is_encoded_command(option) => decode_utf16(value),
+            _ => None,
+        });
+        let script = encoded.or(script).or_else(|| started.input_text.clone());
         let via = started.name.clone();
         self.emit(started);
         if let Some(script) = script {
@@ -236,4 +244,28 @@ impl Evaluator<'_> {
             windows_cmd::run(self, &script, &child_of(scope, "cmd"));
         }
     }
+}
+
+/// `-EncodedCommand` in any of its short forms.
+pub(crate) fn is_encoded_command(option: &str) -> bool {
+    let lower = option.to_ascii_lowercase().replacen('/', "-", 1);
+    lower.len() >= 2
+        && lower.starts_with("-e")
+        && ("-encodedcommand".starts_with(&lower) || lower == "-ec")
+}
+
+/// Base64 of UTF-16, as `-EncodedCommand` takes it.
+fn decode_utf16(text: &str) -> Option<String> {
+    let bytes = base64_bytes(text);
+    let units = bytes.chunks_exact(2).map(|pair| {
+        let unit = pair
+            .iter()
+            .rev()
+            .fold(0u32, |unit, byte| unit << 8 | u32::from(*byte));
+        u16::try_from(unit).unwrap_or_default()
+    });
+    let text: String = char::decode_utf16(units)
+        .map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect();
+    (!text.is_empty()).then_some(text)
 }
