@@ -93,6 +93,7 @@ const OWN_KEYS: &[&str] = &[
     "ledger",
     "file",
     "env",
+    "other_env",
     "env_source",
     "off_switch",
 ];

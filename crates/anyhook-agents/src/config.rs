@@ -60,6 +60,15 @@ pub(crate) mod file_keys {
 pub const MANIFEST_PROVIDER_DATA: &str = "provider_data";
 
 impl Adapter {
+    /// The variables that this agent gives to its hooks.
+    pub fn variables_of_hooks(&self) -> impl Iterator<Item = &str> {
+        let spec = &self.spec;
+        let marks = spec.detect.env.iter().map(AsRef::as_ref);
+        let marks = marks.map(|mark: &str| mark.split_once('=').map_or(mark, |(name, _)| name));
+        let named = spec.env.keys().chain(&spec.other_env).map(AsRef::as_ref);
+        named.chain(marks)
+    }
+
     /// The main config shape, or a named variant.
     pub fn config(&self, variant: Option<&str>) -> &Config {
         let main = &self.spec.config;

@@ -62,7 +62,7 @@ pub struct RenderedAnswer {
 }
 
 impl AnswerProfile {
-    fn reads_at(&self, exit: i32) -> bool {
+    pub fn reads_at(&self, exit: i32) -> bool {
         match self.reads {
             ReadsAt::Zero => exit == 0,
             ReadsAt::ZeroAndTwo => matches!(exit, 0 | 2),
@@ -369,12 +369,20 @@ impl Adapter {
         templates.any(|template| template.stdout.is_object())
     }
 
-    /// Every answer with which a hook can deny at an event, exit codes aside.
-    pub fn deny_forms(&self, event: &EventSpec, reason: &str) -> Vec<RenderedAnswer> {
+    /// Every answer with which a hook can deny at an event, or ask the user, or end the
+    /// run; exit codes aside.
+    pub fn answer_forms(
+        &self,
+        event: &EventSpec,
+        part: AnswerPart,
+        reason: &str,
+    ) -> Vec<RenderedAnswer> {
         let mut holes = Holes::from_iter([("event".to_owned(), json!(event.native))]);
         holes.insert("reason".to_owned(), json!(reason));
         let profile = self.profile(Some(event));
-        let templates = profile.into_iter().flat_map(|profile| &profile.deny);
+        let templates = profile
+            .into_iter()
+            .flat_map(|profile| profile.templates(part));
         let filled = templates.map(|template| RenderedAnswer {
             exit: template.exit,
             stdout: fill(template.stdout.get(), &holes)

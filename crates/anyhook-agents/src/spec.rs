@@ -126,6 +126,9 @@ pub struct AgentSpec {
     /// `{plugin}` if only hooks of a plugin get it.
     #[serde(default)]
     pub env: BTreeMap<Str, Str>,
+    /// Other variables that its hooks get, for conversions: nobody else sets them.
+    #[serde(default)]
+    pub other_env: Vec<Str>,
     /// A project's files that set variables for the agent and its hooks.
     #[serde(default, rename = "env_source")]
     pub env_sources: Vec<EnvSource>,
@@ -187,6 +190,7 @@ impl AgentSpec {
         self.launch = LaunchSpec::default();
         self.ledger = None;
         self.config = Config::default();
+        self.other_env.clear();
         self.env_sources.clear();
         self.absent = Absent::default();
         self.hazards.clear();

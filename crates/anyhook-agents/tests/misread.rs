@@ -1,7 +1,7 @@
 //! A deny that a hook has written badly never becomes silence, in the form of any agent.
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{AnswerProfile, EventSpec};
+use anyhook_agents::spec::{AnswerPart, AnswerProfile, EventSpec};
 use anyhook_model::HookEvent;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ fn denies() -> Vec<(
             let Some(profile) = profile.and_then(|name| adapter.spec.answers.get(name)) else {
                 continue;
             };
-            for answer in adapter.deny_forms(event, "no") {
+            for answer in adapter.answer_forms(event, AnswerPart::Deny, "no") {
                 if let Ok(json @ Value::Object(_)) = serde_json::from_str(&answer.stdout) {
                     found.push((adapter, event, profile, json));
                 }

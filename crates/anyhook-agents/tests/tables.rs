@@ -77,6 +77,7 @@ const FREE_TEXTS: &[&str] = &[
     "tool.when.*",
     "tool.keys.*",
     "tool.edits.*",
+    "other_env",
     "tool.other_keys",
     "tool.patch",
     "mcp.*",

@@ -10,13 +10,14 @@ mod answers;
 mod inputs;
 mod program_text;
 mod sample_calls;
+mod whole_reads;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::config::MANIFEST_PROVIDER_DATA;
 use anyhook_model::{Handler, HandlerKind, registry};
 use serde_json::Value;
 
-use self::program_text::ProgramText;
+use self::program_text::{ProgramText, without_comments};
 use self::sample_calls::{leaves_of, sample_event};
 use super::{HookFitter, TargetEvent, inline};
 use crate::ScriptText;
@@ -90,6 +91,7 @@ impl HookFitter<'_> {
         let command = handler.command.as_deref().unwrap_or_default();
         let adapter = anyhook_agents::get(speaks);
         let text = format!("{command}\n{}", script.known().unwrap_or_default());
+        let text = without_comments(&text);
         if self.shows_what_it_reads(adapter, &text) {
             self.unreadable_inputs(adapter, target_events, ProgramText(Some(&text)))
         } else {
@@ -107,7 +109,8 @@ impl HookFitter<'_> {
     ) -> (WarningSeverity, String) {
         let command = handler.command.as_deref().unwrap_or_default();
         let adapter = anyhook_agents::get(speaks);
-        let known = script.known().map(|script| format!("{command}\n{script}"));
+        let known = script.known();
+        let known = known.map(|script| without_comments(&format!("{command}\n{script}")));
         let known = known.filter(|text| {
             inline::only_prints(command)
                 || script.known().is_some_and(inline::only_prints)
@@ -141,6 +144,9 @@ impl HookFitter<'_> {
     /// does not may hand the payload to another program.
     fn shows_what_it_reads(&self, speaks: Option<&Adapter>, text: &str) -> bool {
         let is_tool_event = registry::event(&self.hook.event).is_none_or(|event| event.tool);
+        if whole_reads::searches_input(text) {
+            return false;
+        }
         if !is_tool_event {
             return true;
         }
@@ -169,11 +175,11 @@ impl HookFitter<'_> {
         text: ProgramText<'_>,
     ) -> Vec<String> {
         let target = self.target();
-        let names = speaks
-            .into_iter()
-            .flat_map(|adapter| adapter.spec.env.keys());
-        let names = names.filter(|name| !self.adapter.spec.env.contains_key(*name));
-        let names = names.filter(|name| !self.hook.handler.env.contains_key(name.as_ref()));
+        let names = speaks.into_iter().flat_map(Adapter::variables_of_hooks);
+        let names = names.filter(|name| {
+            let mut there = self.adapter.variables_of_hooks();
+            !there.any(|other| other == *name) && !self.hook.handler.env.contains_key(*name)
+        });
         let used = names.filter(|name| {
             text.uses_variable(name) || ProgramText(Some(command)).uses_variable(name)
         });

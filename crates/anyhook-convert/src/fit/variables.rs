@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use anyhook_agents::Adapter;
 use anyhook_agents::spec::StartFolder;
 use anyhook_model::Handler;
 
@@ -127,12 +128,17 @@ impl HookFitter<'_> {
         let mut bridge = self.options.bridge_variables.iter();
         let bridge = bridge.find(|(known, _)| *known == name);
         let bridge = bridge.map(|(_, meaning)| *meaning);
-        let Some(meaning) = own.map(AsRef::as_ref).or(bridge) else {
-            return VariableFit::Kept;
-        };
         if self.hook.handler.env.contains_key(name) {
             return VariableFit::Kept;
         }
+        let Some(meaning) = own.map(AsRef::as_ref).or(bridge) else {
+            let is_given = |adapter: &Adapter| adapter.variables_of_hooks().any(|own| own == name);
+            return if agent.is_some_and(is_given) && !is_given(self.adapter) {
+                VariableFit::Lost
+            } else {
+                VariableFit::Kept
+            };
+        };
         let there = &self.adapter.spec.env;
         let is_plugin = meaning == "{plugin}";
         if there.get(name).is_some_and(|other| other == meaning) && !is_plugin {

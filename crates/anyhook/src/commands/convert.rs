@@ -3,6 +3,7 @@
 mod input;
 mod output;
 mod scripts;
+mod started_programs;
 
 use std::path::PathBuf;
 

@@ -26,6 +26,8 @@ struct Case {
     files: &'static [(&'static str, &'static str)],
     /// What it needs on the machine beside a shell.
     program: Option<&'static str>,
+    /// It asks the user or ends the run.
+    asks_or_ends: bool,
 }
 
 const BASH: &str = "PreToolUse-Bash.json";
@@ -51,6 +53,7 @@ fn cases() -> Vec<Case> {
         settings: Value::Null,
         files,
         program: None,
+        asks_or_ends: false,
     };
     let on = |call, case: Case| Case { call, ..case };
     let file: &[(&str, &str)] = &[("g.sh", DENIES)];
@@ -357,6 +360,127 @@ fn cases() -> Vec<Case> {
                 ),
             ],
         ),
+        Case {
+            asks_or_ends: true,
+            ..case(
+                "question to the user",
+                "Bash",
+                plain(),
+                &[(
+                    "g.sh",
+                    "#!/bin/sh\nread -r payload\ncase $payload in *'\"tool_input\":'*'\"command\":'*) printf '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"ask\",\"permissionDecisionReason\":\"sure?\"}}' ;; esac\n",
+                )],
+            )
+        },
+        Case {
+            asks_or_ends: true,
+            ..case(
+                "end of the run",
+                "Bash",
+                plain(),
+                &[(
+                    "g.sh",
+                    "#!/bin/sh\nread -r payload\ncase $payload in *'\"tool_input\":'*'\"command\":'*) printf '{\"continue\": false, \"stopReason\": \"no\"}' ;; esac\n",
+                )],
+            )
+        },
+        case(
+            "decision with exit 1",
+            "Bash",
+            plain(),
+            &[(
+                "g.sh",
+                "#!/bin/sh\nread -r payload\ncase $payload in *'\"tool_input\":'*'\"command\":'*) printf '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\",\"permissionDecisionReason\":\"no\"}}'; exit 1 ;; esac\n",
+            )],
+        ),
+        case(
+            "decision with exit 2 and nothing on stderr",
+            "Bash",
+            plain(),
+            &[(
+                "g.sh",
+                "#!/bin/sh\nread -r payload || echo nothing >&2\ncase $payload in *'\"tool_input\":'*'\"command\":'*) printf '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"deny\",\"permissionDecisionReason\":\"no\"}}'; exit 2 ;; esac\n",
+            )],
+        ),
+        // What decides is in another file.
+        on(
+            DESCRIBED,
+            case(
+                "library beside the script, in quotes with a variable",
+                "Bash",
+                plain(),
+                &[
+                    (
+                        "g.sh",
+                        "#!/bin/sh\nhere=$(dirname \"$0\")\n. \"$here/judge\"\nread -r payload\njudge \"$payload\" '\"tool_input\":'\n",
+                    ),
+                    (
+                        "judge",
+                        "judge() { case $1 in *\"$2\"*'\"description\":'*) echo no >&2; exit 2 ;; esac; }\n",
+                    ),
+                ],
+            ),
+        ),
+        on(
+            DESCRIBED,
+            Case {
+                program: Some("python3"),
+                ..case(
+                    "module beside the script",
+                    "Bash",
+                    line("./g.py"),
+                    &[
+                        (
+                            "g.py",
+                            "#!/usr/bin/env python3\nimport json, sys\nfrom judge import check\np = json.load(sys.stdin)\nprint(p['tool_input']['command'], file=sys.stderr)\nsys.exit(check(p))\n",
+                        ),
+                        (
+                            "judge.py",
+                            "def check(p):\n    return 2 if p['tool_input'].get('description') else 0\n",
+                        ),
+                    ],
+                )
+            },
+        ),
+        on(
+            DESCRIBED,
+            Case {
+                program: Some("node"),
+                ..case(
+                    "module without an ending",
+                    "Bash",
+                    line("./g.js"),
+                    &[
+                        (
+                            "g.js",
+                            "#!/usr/bin/env node\nconst p = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconst judge = require('./judge');\nif (judge(p) && p.tool_input.command) {\n  console.error('no');\n  process.exit(2);\n}\n",
+                        ),
+                        (
+                            "judge.js",
+                            "module.exports = (p) => p.tool_input.description;\n",
+                        ),
+                    ],
+                )
+            },
+        ),
+        on(
+            DESCRIBED,
+            case(
+                "program that gets the payload by a pipe",
+                "Bash",
+                line("PATH=./bin:$PATH ./g.sh"),
+                &[
+                    (
+                        "g.sh",
+                        "#!/bin/sh\nread -r payload\ncase $payload in *'\"tool_input\":'*'\"command\":'*) ;; *) exit 0 ;; esac\nprintf '%s' \"$payload\" | judge || { echo no >&2; exit 2; }\n",
+                    ),
+                    (
+                        "bin/judge",
+                        "#!/bin/sh\nread -r payload\ncase $payload in *'\"description\":'*) exit 1 ;; esac\n",
+                    ),
+                ],
+            ),
+        ),
         // Handlers.
         case(
             "exec form with blanks",
@@ -487,6 +611,26 @@ fn programs() -> Vec<Case> {
         (DESCRIBED, "Bash", "'agent_id' in p"),
         (DESCRIBED, "Bash", "'Run a command' in json.dumps(p)"),
         (
+            DESCRIBED,
+            "Bash",
+            "'Run a command' in json.dumps(p['tool_input'])",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "any('Run a command' in str(v) for v in p['tool_input'].values())",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "'Run' in p['tool_input'].get('desc' + 'ription', '')",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            "[k for k in p['tool_input'] if k.startswith('desc')]",
+        ),
+        (
             MCP,
             "mcp__.*",
             "p['tool_input'].get('text') == 'hello-from-mcp'",
@@ -511,6 +655,11 @@ fn programs() -> Vec<Case> {
             "Bash",
             "p.tool_input[`description`] !== undefined",
         ),
+        (
+            DESCRIBED,
+            "Bash",
+            "Object.values(p.tool_input).some((v) => /Run a command/.test(v))",
+        ),
         (BASH, "Bash", "p.tool_use_id"),
         (WRITE, "Write", "p.tool_input.content.length > 3"),
     ];
@@ -527,6 +676,16 @@ fn programs() -> Vec<Case> {
         ),
         (DESCRIBED, "Bash", ".tool_input | has(\"description\")"),
         (DESCRIBED, "Bash", ".tool_input[\"description\"] != null"),
+        (
+            DESCRIBED,
+            "Bash",
+            ".tool_input | to_entries | any(.key | startswith(\"desc\"))",
+        ),
+        (
+            DESCRIBED,
+            "Bash",
+            ". as {tool_input: {description: $d}} | $d != null",
+        ),
         (
             DESCRIBED,
             "Bash",
@@ -549,6 +708,7 @@ fn programs() -> Vec<Case> {
                 settings: Value::Null,
                 files: vec![(name, script)].leak(),
                 program: Some(program),
+                asks_or_ends: false,
             });
         }
     };
@@ -573,6 +733,7 @@ fn programs() -> Vec<Case> {
         settings: Value::Null,
         files: &[],
         program: None,
+        asks_or_ends: false,
     };
     all.push(inline("inline grep", line(check)));
     all.push(inline(
@@ -646,6 +807,7 @@ fn set_up(executor: &Executor, index: usize, case: &Case) -> Guard {
         document,
         script: script.collect(),
         reads_one_key: false,
+        asks_or_ends: case.asks_or_ends,
     }
 }
 

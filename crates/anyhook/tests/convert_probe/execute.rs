@@ -119,7 +119,8 @@ impl Executor {
                     return Ok(());
                 }
                 let reaction = react(&adapter.spec.id, event, payload, &output.answer(), true);
-                if reaction.action == Action::Blocked {
+                let is_softer = reaction.action == Action::AskUser || reaction.session_ends;
+                if reaction.action == Action::Blocked || (guard.asks_or_ends && is_softer) {
                     return Ok(());
                 }
                 // Writing to a string does not fail.

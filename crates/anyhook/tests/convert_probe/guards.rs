@@ -22,6 +22,8 @@ pub(crate) struct Guard {
     pub script: String,
     /// It reads one key, and is for the calls that have every key.
     pub reads_one_key: bool,
+    /// It asks the user or ends the run, which protects as well.
+    pub asks_or_ends: bool,
 }
 
 impl Guard {
@@ -166,6 +168,7 @@ impl Guards<'_> {
             },
             id,
             reads_one_key: false,
+            asks_or_ends: false,
         });
     }
 
@@ -554,6 +557,7 @@ pub(crate) fn manifest_guards() -> Vec<Guard> {
             script: format!("#!/bin/sh\n{script}\n"),
             id,
             reads_one_key: false,
+            asks_or_ends: false,
         });
     }
     let id = "canonical-failing";
@@ -565,6 +569,7 @@ pub(crate) fn manifest_guards() -> Vec<Guard> {
         script: "#!/bin/sh\nexit 1\n".into(),
         id: id.into(),
         reads_one_key: false,
+        asks_or_ends: false,
     });
     guards
 }

@@ -140,9 +140,10 @@ impl HookFitter<'_> {
                 continue;
             }
             let needs_own_key = leaf.is_optional() || !was.is_written;
+            let is_of_whole = was.is_written && text.reads_object_of(keys);
             let read = if needs_own_key {
                 let is_read = keys.last().is_some_and(|key| text.reads(key));
-                is_read.then_some(keys.as_slice())
+                (is_read || is_of_whole).then_some(keys.as_slice())
             } else {
                 let deepest = keys.iter().rposition(|key| text.mentions(key));
                 deepest.and_then(|deepest| keys.get(..=deepest))
@@ -164,8 +165,9 @@ impl HookFitter<'_> {
                 other.value == *value && (is_same_place || is_read_too)
             });
             if !is_found {
+                let is_named = text.0.is_some() && read.iter().all(|key| text.mentions(key));
                 let read = read.join(".");
-                let reads = text.does("it reads", "it may read");
+                let reads = if is_named { "it reads" } else { "it may read" };
                 problems.push(format!("{reads} `{read}`, which {target} does not send"));
             }
         }

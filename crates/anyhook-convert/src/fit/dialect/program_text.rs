@@ -1,5 +1,27 @@
 //! What the text of a program shows.
 
+use super::whole_reads::reads_whole;
+
+/// The text without its comments: they show nothing.
+pub(super) fn without_comments(text: &str) -> String {
+    let lines = text.lines().filter(|line| {
+        let line = line.trim_start();
+        !line.starts_with("//") && (!line.starts_with('#') || line.starts_with("#!"))
+    });
+    let lines = lines.map(|line| {
+        let mut ends = line
+            .match_indices(" #")
+            .map(|(at, _)| line.get(..at).unwrap_or(line));
+        let is_outside = |start: &&str| {
+            ['"', '\'']
+                .iter()
+                .all(|quote| start.matches(*quote).count() % 2 == 0)
+        };
+        ends.find(is_outside).unwrap_or(line)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// What the text of a program shows; without a text everything is possible.
 #[derive(Clone, Copy)]
 pub(super) struct ProgramText<'a>(pub(super) Option<&'a str>);
@@ -25,11 +47,24 @@ impl ProgramText<'_> {
         self.0.is_none_or(|text| {
             if is_everyday_word {
                 let marks = ['.', '"', '\'', '`', '[', '(', '{', ',', '='];
-                word_places(text, key).any(|(left, _)| left.trim_end().ends_with(marks))
+                let ends = ["\"", "'", "\\\"", ":"];
+                word_places(text, key).any(|(left, right)| {
+                    left.trim_end().ends_with(marks)
+                        || left.ends_with([':', '*'])
+                        || (!left.ends_with(' ') && ends.iter().any(|end| right.starts_with(end)))
+                        || is_searched_for(left)
+                })
             } else {
                 has_word(text, key)
             }
         })
+    }
+
+    /// Whether the object that has the last of these keys is read as a whole, or by
+    /// keys that the text does not show.
+    pub(super) fn reads_object_of(self, keys: &[String]) -> bool {
+        let [.., object, _] = keys else { return false };
+        self.0.is_none_or(|text| reads_whole(text, object))
     }
 
     /// Whether a name is compared with something, and not just a word of the shell.
@@ -38,6 +73,31 @@ impl ProgramText<'_> {
         let forms = forms.map(|form| form.replace('@', name));
         self.0.is_none_or(|text| {
             has_word(text, name) && forms.iter().any(|form| text.contains(form.as_str()))
+        })
+    }
+
+    /// Whether a word is a value of its own, and not one of a sentence.
+    pub(super) fn quotes(self, word: &str) -> bool {
+        self.0.is_none_or(|text| {
+            word_places(text, word).any(|(left, right)| {
+                left.ends_with(['"', '\'', '`', '=']) && !right.starts_with(' ')
+            })
+        })
+    }
+
+    /// Whether a key of an object gets a value, which is not `other` as a word.
+    pub(super) fn sets(self, key: &str, other: bool) -> bool {
+        self.0.is_none_or(|text| {
+            word_places(text, key).any(|(_, right)| {
+                let after = right.trim_start_matches(['\\', '"', '\'', ']', ' ']);
+                let value = after.strip_prefix([':', '=']);
+                let value = value.map(|value| value.trim_start_matches([':', '=', '>', ' ']));
+                value.is_some_and(|value| {
+                    !value
+                        .to_ascii_lowercase()
+                        .starts_with(if other { "true" } else { "false" })
+                })
+            })
         })
     }
 
@@ -58,11 +118,20 @@ impl ProgramText<'_> {
         !is_set && (expands || (!is_plain_word && has_word(&text, name)))
     }
 
-    /// Whether it may end with a code of its own choice.
-    pub(super) fn may_exit_with_a_code(self) -> bool {
-        ["exit", "return", "Exit"]
-            .iter()
-            .any(|word| self.contains(word))
+    /// Whether it may end with 2: with that number, or with one that its text does not
+    /// show.
+    pub(super) fn may_exit_with_2(self) -> bool {
+        self.0.is_none_or(|text| {
+            let mut returns = word_places(text, "return");
+            let mut exits = EXITS.iter().flat_map(|name| word_places(text, name));
+            let is_variable = |after: &str| after.trim_start_matches([' ', '"']).starts_with('$');
+            returns.any(|(_, after)| exit_code(after) == Some(2) || is_variable(after))
+                || exits.any(|(_, after)| {
+                    let is_end = after.trim_start_matches([' ', '(', ')']).is_empty()
+                        || after.starts_with(['\n', ';', '}']);
+                    !is_end && exit_code(after).is_none_or(|code| code == 2)
+                })
+        })
     }
 
     /// Whether it prints JSON at all.
@@ -72,16 +141,27 @@ impl ProgramText<'_> {
     }
 }
 
+/// Whether a word after this is what a program such as grep looks for.
+fn is_searched_for(left: &str) -> bool {
+    let line = left.lines().next_back().unwrap_or_default();
+    let mut words = line.split_whitespace().rev();
+    let program = words.find(|word| !word.starts_with('-'));
+    line.ends_with(' ') && program.is_some_and(|program| program.ends_with("grep"))
+}
+
 pub(super) fn is_word_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_'
 }
 
-fn has_word(text: &str, word: &str) -> bool {
+pub(super) fn has_word(text: &str, word: &str) -> bool {
     word_places(text, word).next().is_some()
 }
 
 /// The text before and after each place where it has the word.
-fn word_places<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+pub(super) fn word_places<'a>(
+    text: &'a str,
+    word: &str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
     text.match_indices(word).filter_map(|(start, found)| {
         let left = text.get(..start)?;
         let right = text.get(start + found.len()..)?;
@@ -140,6 +220,31 @@ pub(super) fn exits_only_with_0_or_2(text: &str) -> bool {
         })
 }
 
+/// Words with which programs end.
+const EXITS: [&str; 6] = ["exit", "_exit", "Exit", "exitCode", "SystemExit", "quit"];
+
+/// The number that follows such a word.
+fn exit_code(after: &str) -> Option<i32> {
+    let code = after.trim_start_matches(['(', ' ', '=', '"', '\'']);
+    let end = code.find(|letter: char| !letter.is_ascii_digit());
+    code.get(..end.unwrap_or(code.len()))?.parse().ok()
+}
+
+/// The first exit after each place of a word: its code, where it is a number, and the
+/// text from the word's line up to it.
+pub(super) fn exits_after<'a>(text: &'a str, word: &str) -> Vec<(i32, &'a str)> {
+    let places = word_places(text, word).filter_map(|(left, right)| {
+        let line = left.rfind('\n').map_or(0, |end| end + 1);
+        let exits = EXITS
+            .iter()
+            .filter_map(|name| word_places(right, name).next());
+        let (before, after) = exits.min_by_key(|(before, _)| before.len())?;
+        let end = text.len() - right.len() + before.len();
+        Some((exit_code(after)?, text.get(line..end)?))
+    });
+    places.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +280,10 @@ mod tests {
             ("timeout 5 ./guard.sh", false),
             ("exec timeout 5 ./guard.sh", false),
             ("# stops after a timeout", false),
+            ("${payload##*timeout\\\":}", true),
+            ("grep -q timeout", true),
+            ("p[:tool_input][:timeout]", true),
+            ("echo \"it has a timeout\"", false),
             ("echo $timeout", false),
         ] {
             assert_eq!(ProgramText(Some(text)).reads("timeout"), is_read, "{text}");

@@ -9,6 +9,7 @@ use anyhook_util::fs::read_text;
 use anyhook_util::shell::{self, Syntax};
 
 use super::input::{MAX_SCRIPT_BYTES, has_script_ending};
+use super::started_programs::{hands_input_on, named_paths, piped_programs};
 
 /// Maximum number of scripts that are read for one command.
 const MAX_SCRIPTS: usize = 16;
@@ -121,23 +122,29 @@ impl ScriptFinder<'_> {
         true
     }
 
-    /// The files that a script names, beside it or in the project.
+    /// The files that a script names, beside it or in the project, and the programs
+    /// to which it hands what it reads.
     fn named_files(&self, path: &Path, text: &str) -> Vec<NamedFile> {
-        let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_./-".contains(letter);
-        let names = text.split(|letter: char| !is_of_name(letter));
-        let names = names.map(|name| name.trim_start_matches(['.', '/']));
-        let names = names.filter(|name| name.contains(['.', '/']) && !name.ends_with('/'));
         let beside = path.parent();
-        let found = names.map(|name| {
+        let names = named_paths(text);
+        let files = names.iter().map(|name| {
             let file = beside.map_or(NamedFile::Missing, |folder| read_named(&folder.join(name)));
             match file {
                 NamedFile::Missing => self.find(name, false),
                 file => file,
             }
         });
-        found
+        let mut found: Vec<NamedFile> = files
             .filter(|file| !matches!(file, NamedFile::Missing))
-            .collect()
+            .collect();
+        let programs = piped_programs(text).into_iter().filter(|name| {
+            !PLAIN_PROGRAMS.contains(name)
+                && !interpreter::is_interpreter(name)
+                && !is_of_system(name)
+        });
+        found.extend(programs.map(|name| self.find(name, true)));
+        found.extend(hands_input_on(text).then_some(NamedFile::Program));
+        found
     }
 
     /// A file in the config's folder or above it; a program by its name also on
@@ -163,6 +170,13 @@ fn read_named(path: &Path) -> NamedFile {
         Ok(text) => NamedFile::Text(path.to_owned(), text),
         Err(_) => NamedFile::Program,
     }
+}
+
+/// Whether a program belongs to the system: it is no guard of the project.
+fn is_of_system(name: &str) -> bool {
+    let mut folders = SYSTEM_FOLDERS.iter();
+    let base = base_name(name);
+    folders.any(|folder| Path::new(folder).join(base).is_file())
 }
 
 fn base_name(name: &str) -> &str {
