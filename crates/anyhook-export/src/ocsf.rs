@@ -22,6 +22,12 @@ pub fn ocsf_event(event: &RecordedEvent<'_>, content: ContentLevel, host: &str) 
     let is_denied = event.decision == Some(Decision::Deny);
     let has_failed = event.kind == RecordKind::Failure
         || matches!(data.status.as_deref(), Some("error" | "failure"));
+    let (action_id, action, disposition) = match event.decision {
+        Some(Decision::Deny) => (2, "Denied", "Blocked"),
+        // Whether the user said yes is not known here.
+        Some(Decision::Ask) => (99, "Asked", "Asked"),
+        _ => (1, "Allowed", "Allowed"),
+    };
     let millis = event.end_nanos().unwrap_or_default() / 1_000_000;
     let mut object = json!({
         "category_uid": CATEGORY_APPLICATION,
@@ -37,10 +43,10 @@ pub fn ocsf_event(event: &RecordedEvent<'_>, content: ContentLevel, host: &str) 
         "severity": if is_denied { "Medium" } else { "Informational" },
         "status_id": if is_denied || has_failed { 2 } else { 1 },
         "status": if is_denied || has_failed { "Failure" } else { "Success" },
-        "action_id": if is_denied { 2 } else { 1 },
-        "action": if is_denied { "Denied" } else { "Allowed" },
-        "disposition_id": if is_denied { 2 } else { 1 },
-        "disposition": if is_denied { "Blocked" } else { "Allowed" },
+        "action_id": action_id,
+        "action": action,
+        "disposition_id": action_id,
+        "disposition": disposition,
         "metadata": {
             "version": SCHEMA_VERSION,
             "profiles": ["security_control"],

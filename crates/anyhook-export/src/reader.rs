@@ -25,6 +25,7 @@ pub struct JournalReader {
     limit: BatchLimit,
     /// Not read to the end in this round.
     files: VecDeque<JournalFile>,
+    has_gap: bool,
 }
 
 impl JournalReader {
@@ -34,6 +35,7 @@ impl JournalReader {
             cursor,
             limit: BatchLimit::default(),
             files: VecDeque::new(),
+            has_gap: false,
         }
     }
 
@@ -45,6 +47,21 @@ impl JournalReader {
     /// The position after the last batch that [`Self::next_batch`] has returned.
     pub fn cursor(&self) -> &JournalCursor {
         &self.cursor
+    }
+
+    /// Whether all files that were known have gone since the last question: what they had
+    /// after the position was never read.
+    pub fn has_gap(&mut self) -> bool {
+        std::mem::take(&mut self.has_gap)
+    }
+
+    /// Whether a file is shorter than it was read, as after a power failure: it will be read
+    /// again from its start.
+    pub fn is_cut(&self) -> Result<bool> {
+        let positions = &self.cursor.positions;
+        let files = journal::files(&self.dir)?;
+        let is_cut = |file: &JournalFile| positions.get(&file.key).is_some_and(|at| *at > file.len);
+        Ok(files.iter().any(is_cut))
     }
 
     /// The next whole lines; `None` when the journal has no more for now.
@@ -75,7 +92,14 @@ impl JournalReader {
     fn list_files(&mut self) -> Result<()> {
         let files = journal::files(&self.dir)?;
         let positions = &mut self.cursor.positions;
+        let had_files = !positions.is_empty();
         positions.retain(|key, _| files.iter().any(|file| file.key == *key));
+        self.has_gap |= had_files && positions.is_empty();
+        // See `is_cut`.
+        positions.retain(|key, position| {
+            let file = files.iter().find(|file| file.key == *key);
+            file.is_none_or(|file| *position <= file.len)
+        });
         let is_unread = |file: &JournalFile| {
             let position = positions.get(&file.key).copied();
             file.len > position.unwrap_or_default()

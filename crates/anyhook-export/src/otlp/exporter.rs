@@ -3,6 +3,8 @@
 //!
 //! One batch is in memory at a time: while a receiver is away, the journal is the queue.
 
+mod delivery;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use super::config::{OtlpConfig, Signal};
 use super::logs::log_record;
 use super::metrics::MetricSums;
-use super::request::{Origin, SignalRequest};
-use super::send::{OtlpSender, Reply};
+use super::request::Origin;
+use super::send::OtlpSender;
 use super::span::FinishedSpan;
 use super::turns::{PricedCall, TurnOptions, TurnTracker};
-use crate::error::{ExportError, Result};
+use crate::content::ContentLevel;
+use crate::error::Result;
 use crate::reader::{JournalCursor, JournalReader};
 use crate::recorded_event::RecordedEvent;
 use crate::state_file::StateFile;
@@ -26,15 +29,9 @@ const BATCH_LIMIT: BatchLimit = BatchLimit {
     lines: 1000,
     bytes: 1024 * 1024,
 };
-/// Receivers refuse requests that are much larger.
-const MAX_REQUEST_BYTES: usize = 2 * 1024 * 1024;
-const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// A receiver that says "in an hour" is asked again after this time.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
-/// When this many items alone were refused and none was taken, the settings are wrong.
-const MAX_REFUSED_ITEMS: u64 = 50;
 const STATE_VERSION: u32 = 1;
+/// Calls of models up to this long before the first event are sent.
+const MAX_CLOCK_ERROR_US: i64 = 24 * 3600 * 1_000_000;
 
 /// What an exporter needs to know.
 #[derive(Debug)]
@@ -84,6 +81,8 @@ pub enum ExportNotice<'a> {
         signal: Signal,
         message: &'a str,
     },
+    /// The journal was removed before all of it was sent.
+    Gap,
 }
 
 /// How an exporter waits and speaks; the caller owns clock and terminal.
@@ -103,6 +102,16 @@ struct SavedState {
     usage: LedgerLengths,
     turns: TurnTracker,
     metrics: MetricSums,
+    /// When the events of this export began, in microseconds since 1970.
+    #[serde(default)]
+    began_us: Option<i64>,
+    /// The calls of models for the next batch are in `turns` already: after a kill the batch
+    /// must be sent with the same ones.
+    #[serde(default)]
+    is_usage_read: bool,
+    /// What the receiver has taken.
+    #[serde(default)]
+    taken: Vec<Signal>,
 }
 
 #[derive(Debug)]
@@ -118,9 +127,13 @@ pub struct OtlpExporter {
     usage: Option<(UsageLedger, PriceTable)>,
     /// How far the usage ledger was read.
     usage_position: LedgerLengths,
+    is_usage_read: bool,
+    began_us: Option<i64>,
+    taken: Vec<Signal>,
     since_us: Option<i64>,
     max_attempts: Option<u32>,
-    options: TurnOptions,
+    content: ContentLevel,
+    idle_nanos: u64,
     summary: ExportSummary,
 }
 
@@ -141,12 +154,13 @@ impl OtlpExporter {
             metrics: saved.metrics,
             usage: setup.usage,
             usage_position: saved.usage,
+            is_usage_read: saved.is_usage_read,
+            began_us: saved.began_us,
+            taken: saved.taken,
             since_us: setup.since_us,
             max_attempts: setup.max_attempts,
-            options: TurnOptions {
-                content: config.content,
-                idle_nanos: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX),
-            },
+            content: config.content,
+            idle_nanos: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX),
             summary: ExportSummary::default(),
             config,
         }
@@ -159,53 +173,124 @@ impl OtlpExporter {
 
     /// Sends what the journal contains now.
     pub fn export_all(&mut self, control: &mut ExportControl<'_>) -> Result<()> {
-        self.read_usage();
-        while let Some(batch) = self.reader.next_batch()? {
+        loop {
+            let before = self.reader.cursor().clone();
+            let batch = self.reader.next_batch()?;
+            if self.reader.has_gap() {
+                (control.notice)(ExportNotice::Gap);
+            }
+            let lines = batch.as_ref().map_or(&[][..], |batch| &batch.lines);
+            let mut spans = Vec::new();
+            let may_have_more =
+                self.is_usage_read || self.read_usage(&before, lines, control, &mut spans)?;
+            let Some(batch) = batch else {
+                self.send_rest(self.idle_nanos, spans, control)?;
+                if !may_have_more {
+                    return Ok(());
+                }
+                continue;
+            };
             self.summary.unreadable += batch.refused;
-            self.export_lines(&batch.lines, control)?;
+            self.export_lines(&batch.lines, spans, control)?;
         }
-        let idle_nanos = self.options.idle_nanos;
-        self.close_idle_turns(idle_nanos, control)
     }
 
     /// Ends the turns that are still open.
     pub fn close_turns(&mut self, control: &mut ExportControl<'_>) -> Result<()> {
-        self.close_idle_turns(0, control)
+        self.send_rest(0, Vec::new(), control)
     }
 
-    fn close_idle_turns(&mut self, idle_nanos: u64, control: &mut ExportControl<'_>) -> Result<()> {
-        let mut spans = Vec::new();
+    /// Sends what no event of the journal is needed for.
+    fn send_rest(
+        &mut self,
+        idle_nanos: u64,
+        mut spans: Vec<FinishedSpan>,
+        control: &mut ExportControl<'_>,
+    ) -> Result<()> {
         let now = (control.now)();
         self.turns.close_idle(now, idle_nanos, &mut spans);
-        if !spans.is_empty() {
-            self.send_spans(spans, control)?;
-            self.save()?;
+        let is_usage_new = std::mem::take(&mut self.is_usage_read);
+        if spans.is_empty() && !is_usage_new {
+            return Ok(());
         }
-        Ok(())
+        self.send_spans(spans, control)?;
+        if is_usage_new {
+            self.send_metrics(control)?;
+        }
+        self.save(self.reader.cursor())
     }
 
-    /// Takes new calls of models; they are sent with their turns.
-    fn read_usage(&mut self) {
-        let Some((ledger, prices)) = &self.usage else {
-            return;
+    /// Takes new calls of models, which are sent with their turns. Returns whether there were
+    /// any. They are saved with the position before the batch: after a kill it is sent with
+    /// the same calls, and so as the same spans.
+    fn read_usage(
+        &mut self,
+        before: &JournalCursor,
+        lines: &[String],
+        control: &mut ExportControl<'_>,
+        spans: &mut Vec<FinishedSpan>,
+    ) -> Result<bool> {
+        let now = (control.now)();
+        let since = self.since_us;
+        self.began_us = self.began_us.or_else(|| first_time(lines, since, now));
+        let mut has_calls = false;
+        while self.read_calls(now, spans) > 0 {
+            has_calls = true;
+            // The saved state lacks what these spans were made of.
+            self.send_spans(std::mem::take(spans), control)?;
+            self.is_usage_read = true;
+            self.save(before)?;
+            self.turns.send_late_calls(spans);
+            if spans.is_empty() {
+                break;
+            }
+        }
+        Ok(has_calls)
+    }
+
+    /// Reads as many calls as there is room for, and returns their number.
+    fn read_calls(&mut self, now: u64, spans: &mut Vec<FinishedSpan>) -> usize {
+        let (Some((ledger, prices)), Some(began)) = (&self.usage, self.began_us) else {
+            return 0;
         };
-        let (turns, metrics, since) = (&mut self.turns, &mut self.metrics, self.since_us);
+        let since = self.since_us;
+        let (turns, metrics) = (&mut self.turns, &mut self.metrics);
+        let (mut room, mut count) = (turns.room_for_calls(), 0);
+        if room == 0 {
+            return 0;
+        }
         ledger.for_each_new(&mut self.usage_position, |call| {
             if since.is_some_and(|since| call.time_us < since) {
-                return;
+                return true;
             }
             let priced = PricedCall {
                 cost_usd: prices.cost(&call.model, call.tokens),
                 provider: prices.provider(&call.model).map(str::to_owned),
                 call,
             };
-            metrics.observe_call(&priced);
-            turns.add_call(priced);
+            metrics.observe_call(&priced, now);
+            count += 1;
+            // The turns of older ones are no longer in the journal.
+            if priced.call.time_us >= began {
+                turns.add_call(priced, spans);
+                room -= 1;
+            }
+            room > 0
         });
+        count
     }
 
-    fn export_lines(&mut self, lines: &[String], control: &mut ExportControl<'_>) -> Result<()> {
-        let mut spans = Vec::new();
+    fn export_lines(
+        &mut self,
+        lines: &[String],
+        mut spans: Vec<FinishedSpan>,
+        control: &mut ExportControl<'_>,
+    ) -> Result<()> {
+        let options = TurnOptions {
+            content: self.content,
+            idle_nanos: self.idle_nanos,
+            now: (control.now)(),
+        };
         let mut log_records = Vec::new();
         let mut events = 0;
         for line in lines {
@@ -217,24 +302,33 @@ impl OtlpExporter {
                 continue;
             }
             events += 1;
-            self.metrics.observe(&event);
-            let at = self.turns.observe(&event, self.options, &mut spans);
+            self.metrics.observe(&event, options.now);
+            let at = self.turns.observe(&event, options, &mut spans);
             if self.signals.contains(&Signal::Logs) {
-                log_records.push(log_record(&event, at, self.options.content));
+                log_records.push(log_record(&event, at, options.content));
             }
         }
+        self.turns.bound(&mut spans);
+        let is_usage_new = std::mem::take(&mut self.is_usage_read);
         self.send_spans(spans, control)?;
         if !log_records.is_empty() {
             let request = self.origin.logs(log_records);
             self.summary.log_records += self.deliver(request, control)?;
         }
-        if self.signals.contains(&Signal::Metrics) && events > 0 {
+        if events > 0 || is_usage_new {
+            self.send_metrics(control)?;
+        }
+        self.summary.events += events;
+        self.save(self.reader.cursor())
+    }
+
+    fn send_metrics(&mut self, control: &mut ExportControl<'_>) -> Result<()> {
+        if self.signals.contains(&Signal::Metrics) {
             let metrics = self.metrics.collect(self.config.temporality);
             let request = self.origin.metrics(metrics);
             self.summary.metrics += self.deliver(request, control)?;
         }
-        self.summary.events += events;
-        self.save()
+        Ok(())
     }
 
     fn send_spans(
@@ -251,7 +345,7 @@ impl OtlpExporter {
         Ok(())
     }
 
-    fn save(&self) -> Result<()> {
+    fn save(&self, cursor: &JournalCursor) -> Result<()> {
         #[derive(Serialize)]
         struct State<'a> {
             v: u32,
@@ -259,151 +353,28 @@ impl OtlpExporter {
             usage: &'a LedgerLengths,
             turns: &'a TurnTracker,
             metrics: &'a MetricSums,
+            began_us: Option<i64>,
+            is_usage_read: bool,
+            taken: &'a [Signal],
         }
         self.state.save(&State {
             v: STATE_VERSION,
-            cursor: self.reader.cursor(),
+            cursor,
             usage: &self.usage_position,
             turns: &self.turns,
             metrics: &self.metrics,
+            began_us: self.began_us,
+            is_usage_read: self.is_usage_read,
+            taken: &self.taken,
         })
     }
+}
 
-    /// Sends a request, in parts if it is too large or a part of it is refused: one item
-    /// that a receiver does not take must not cost the others. Returns the number of items
-    /// that were taken.
-    fn deliver<R: SignalRequest>(
-        &mut self,
-        request: R,
-        control: &mut ExportControl<'_>,
-    ) -> Result<u64> {
-        let (mut taken, mut refused) = (0, 0);
-        let mut is_taken = false;
-        let mut last_message = String::new();
-        let mut parts = vec![request];
-        while let Some(mut part) = parts.pop() {
-            let count = part.item_count();
-            let body = self.sender.encode(&part)?;
-            let reply = if body.len() > MAX_REQUEST_BYTES && count > 1 {
-                None
-            } else {
-                Some(self.send_until_answered::<R>(&body, control)?)
-            };
-            match reply {
-                Some(Reply::Accepted { rejected, message }) => {
-                    taken += (count as u64).saturating_sub(rejected);
-                    is_taken = true;
-                    if rejected > 0 {
-                        self.note_rejected(R::SIGNAL, rejected, &message, control);
-                    }
-                }
-                Some(Reply::BadContent { message }) if count <= 1 => {
-                    refused += 1;
-                    last_message = message;
-                    if !is_taken && refused >= MAX_REFUSED_ITEMS {
-                        break;
-                    }
-                }
-                Some(Reply::Unsupported { message }) => {
-                    return self.drop_signal(R::SIGNAL, message, control);
-                }
-                Some(Reply::Refused { message }) => return Err(self.refusal(message)),
-                Some(Reply::BadContent { .. }) | None => {
-                    let rest = part.split_off(count / 2);
-                    parts.extend([rest, part]);
-                }
-                // Waited for above.
-                Some(Reply::Unavailable { reason, .. }) => return Err(self.unavailable(reason)),
-            }
-        }
-        if refused > 0 && !is_taken {
-            return Err(self.refusal(last_message));
-        }
-        if refused > 0 {
-            self.note_rejected(R::SIGNAL, refused, &last_message, control);
-        }
-        Ok(taken)
-    }
-
-    /// A receiver without this signal gets the others; without traces there is none.
-    fn drop_signal(
-        &mut self,
-        signal: Signal,
-        message: String,
-        control: &mut ExportControl<'_>,
-    ) -> Result<u64> {
-        if signal == Signal::Traces || self.signals.len() == 1 {
-            return Err(self.refusal(message));
-        }
-        (control.notice)(ExportNotice::Unsupported {
-            signal,
-            message: &message,
-        });
-        self.signals.retain(|other| *other != signal);
-        Ok(0)
-    }
-
-    fn note_rejected(
-        &mut self,
-        signal: Signal,
-        count: u64,
-        message: &str,
-        control: &mut ExportControl<'_>,
-    ) {
-        self.summary.rejected += count;
-        (control.notice)(ExportNotice::Rejected {
-            signal,
-            count,
-            message,
-        });
-    }
-
-    fn send_until_answered<R: SignalRequest>(
-        &self,
-        body: &[u8],
-        control: &mut ExportControl<'_>,
-    ) -> Result<Reply> {
-        let mut delay = MIN_RETRY_DELAY;
-        let mut attempts = 0;
-        loop {
-            let reply = self.sender.send::<R>(body)?;
-            let Reply::Unavailable {
-                reason,
-                retry_after,
-            } = reply
-            else {
-                return Ok(reply);
-            };
-            attempts += 1;
-            if self.max_attempts.is_some_and(|limit| attempts >= limit) {
-                return Err(self.unavailable(reason));
-            }
-            let retry_in = match retry_after {
-                Some(delay) => delay.min(MAX_RETRY_AFTER),
-                None => anyhook_util::time::jittered(delay),
-            };
-            delay = (delay * 2).min(MAX_RETRY_DELAY);
-            (control.notice)(ExportNotice::Unavailable {
-                reason: &reason,
-                retry_in,
-            });
-            if !(control.wait)(retry_in) {
-                return Err(ExportError::Stopped);
-            }
-        }
-    }
-
-    fn refusal(&self, message: String) -> ExportError {
-        ExportError::Refused {
-            endpoint: self.config.shown_endpoint(),
-            message,
-        }
-    }
-
-    fn unavailable(&self, reason: String) -> ExportError {
-        ExportError::Unavailable {
-            endpoint: self.config.shown_endpoint(),
-            reason,
-        }
-    }
+/// When the events of a batch began, with room for a clock that was wrong.
+fn first_time(lines: &[String], since_us: Option<i64>, now: u64) -> Option<i64> {
+    let events = lines.iter().filter_map(|line| RecordedEvent::parse(line));
+    let events = events.filter(|event| event.is_since(since_us));
+    let times = events.filter_map(|event| anyhook_store::parse_micros(&event.time));
+    let now_us = i64::try_from(now / 1000).unwrap_or(i64::MAX);
+    Some(times.min()?.min(now_us) - MAX_CLOCK_ERROR_US)
 }

@@ -76,14 +76,12 @@ struct Series {
 type Labels<'a> = &'a [(&'static str, &'a str)];
 
 impl MetricSums {
-    pub(crate) fn observe(&mut self, event: &RecordedEvent<'_>) {
-        let Some(now) = event.end_nanos() else {
+    /// `now` bounds what a clock that was ahead has written.
+    pub(crate) fn observe(&mut self, event: &RecordedEvent<'_>, now: u64) {
+        let Some(time) = event.end_nanos() else {
             return;
         };
-        if self.start == 0 {
-            self.start = event.start_nanos().unwrap_or(now);
-        }
-        self.end = self.end.max(now);
+        self.add_time(event.start_nanos().unwrap_or(time), time, now);
         let agent = (names::AGENT_NAME, event.agent.as_ref());
         let name = (names::EVENT_NAME, event.event.event.as_ref());
         if event.kind == RecordKind::Event {
@@ -122,8 +120,11 @@ impl MetricSums {
     }
 
     /// Tokens and price of a call of a model.
-    pub(crate) fn observe_call(&mut self, priced: &PricedCall) {
+    pub(crate) fn observe_call(&mut self, priced: &PricedCall, now: u64) {
         let call = &priced.call;
+        let time = u64::try_from(call.time_us).unwrap_or_default();
+        let time = time.saturating_mul(1000);
+        self.add_time(time, time, now);
         let agent = (names::AGENT_NAME, call.agent.as_str());
         let model = (names::MODEL, call.model.as_str());
         let provider = priced.provider.as_deref().unwrap_or_default();
@@ -141,6 +142,13 @@ impl MetricSums {
         if let Some(usd) = priced.cost_usd {
             self.add(names::METRIC_COST, &[agent, model], usd);
         }
+    }
+
+    fn add_time(&mut self, start: u64, end: u64, now: u64) {
+        if self.start == 0 {
+            self.start = start.min(now);
+        }
+        self.end = self.end.max(end.min(now));
     }
 
     pub(crate) fn add(&mut self, metric: &'static str, labels: Labels<'_>, value: f64) {

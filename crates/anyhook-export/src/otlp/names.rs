@@ -80,10 +80,10 @@ attributes! {
     WARNINGS = "anyhook.warnings", "log", "metadata", "problems of anyhook itself";
     PROVIDER = "gen_ai.provider.name", "turn, chat", "metadata", "who serves the model, by its name: `anthropic`, `openai`, `gcp.gemini`, …";
     RESPONSE_MODEL = "gen_ai.response.model", "chat", "metadata", "the model that answered";
-    INPUT_TOKENS = "gen_ai.usage.input_tokens", "turn, chat", "metadata", "input tokens, cached ones included";
-    OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "turn, chat", "metadata", "output tokens, reasoning included";
-    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens", "turn, chat", "metadata", "input tokens that were read from the provider's cache";
-    CACHE_CREATION_TOKENS = "gen_ai.usage.cache_creation.input_tokens", "turn, chat", "metadata", "input tokens that were written to the provider's cache";
+    INPUT_TOKENS = "gen_ai.usage.input_tokens", "chat", "metadata", "input tokens, cached ones included";
+    OUTPUT_TOKENS = "gen_ai.usage.output_tokens", "chat", "metadata", "output tokens, reasoning included";
+    CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens", "chat", "metadata", "input tokens that were read from the provider's cache";
+    CACHE_CREATION_TOKENS = "gen_ai.usage.cache_creation.input_tokens", "chat", "metadata", "input tokens that were written to the provider's cache";
     TOKEN_TYPE = "gen_ai.token.type", "metrics", "metadata", "`input` or `output`";
     OI_MODEL = "llm.model_name", "chat", "metadata", "the model";
     OI_PROMPT_TOKENS = "llm.token_count.prompt", "chat", "metadata", "input tokens";
@@ -91,7 +91,13 @@ attributes! {
     OI_TOTAL_TOKENS = "llm.token_count.total", "chat", "metadata", "their sum";
     OI_CACHE_READ_TOKENS = "llm.token_count.prompt_details.cache_read", "chat", "metadata", "input tokens from the cache";
     OI_CACHE_WRITE_TOKENS = "llm.token_count.prompt_details.cache_write", "chat", "metadata", "input tokens to the cache";
-    COST = "anyhook.cost.usd", "turn, chat", "metadata", "the price in US dollars, by the price table";
+    COST = "anyhook.cost.usd", "chat", "metadata", "the price in US dollars, by the price table";
+    TURN_INPUT_TOKENS = "anyhook.turn.input_tokens", "turn", "metadata", "input tokens of all calls of the model that were known when the turn ended";
+    TURN_OUTPUT_TOKENS = "anyhook.turn.output_tokens", "turn", "metadata", "their output tokens";
+    TURN_CACHE_READ_TOKENS = "anyhook.turn.cache_read_tokens", "turn", "metadata", "their input tokens that were read from the cache";
+    TURN_CACHE_CREATION_TOKENS = "anyhook.turn.cache_creation_tokens", "turn", "metadata", "their input tokens that were written to the cache";
+    TURN_COST = "anyhook.turn.cost_usd", "turn", "metadata", "their price in US dollars; without those of models that have no price";
+    TURN_UNPRICED_CALLS = "anyhook.turn.unpriced_calls", "turn", "metadata", "calls of models that have no price, which are not in the cost";
     OVERFLOW = "otel.metric.overflow", "metrics", "metadata", "the sum of all series beyond the limit";
 }
 
@@ -132,7 +138,7 @@ pub const SPANS: &[SpanRow] = &[
     SpanRow {
         name: "chat {model}",
         label: "chat",
-        parent: "the turn or the sub-agent",
+        parent: "the turn; none for a call outside of turns",
         meaning: "one call of the model, with its tokens, where the agent tells them",
     },
     SpanRow {

@@ -84,7 +84,12 @@ impl UsageCollector {
         } = setup;
         let state_file = StateFile::open(folder.join(STATE_FILE))?;
         let ledger = UsageLedger::new(&folder);
-        let state = match state_file.load::<CollectorState>() {
+        let saved = state_file.load::<CollectorState>().filter(|state| {
+            // Events that were counted would be read again.
+            let reader = JournalReader::new(&journal, state.cursor.clone());
+            !reader.is_cut().unwrap_or_default()
+        });
+        let state = match saved {
             Some(state) => ledger.restore(&state.ledger).map(|()| state),
             None => ledger.whole_lines().map(CollectorState::recovered),
         };

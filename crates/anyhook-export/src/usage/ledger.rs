@@ -171,28 +171,38 @@ impl UsageLedger {
                 if since_us.is_none_or(|since| call.time_us >= since) {
                     visit(call);
                 }
+                true
             });
         }
     }
 
-    /// Calls `visit` with the lines after a position, and moves it.
+    /// Calls `visit` with the lines after a position, and moves it, until `visit` returns
+    /// `false`.
     pub(crate) fn for_each_new(
         &self,
         positions: &mut LedgerLengths,
-        mut visit: impl FnMut(ModelCall),
+        mut visit: impl FnMut(ModelCall) -> bool,
     ) {
         for name in self.file_names() {
             let position = positions.entry(name.clone()).or_default();
-            self.visit_file(&name, position, &mut visit);
+            if !self.visit_file(&name, position, &mut visit) {
+                return;
+            }
         }
     }
 
-    fn visit_file(&self, name: &str, position: &mut u64, visit: &mut dyn FnMut(ModelCall)) {
+    /// Returns `false` if `visit` did.
+    fn visit_file(
+        &self,
+        name: &str,
+        position: &mut u64,
+        visit: &mut dyn FnMut(ModelCall) -> bool,
+    ) -> bool {
         let Ok(mut file) = File::open(self.folder.join(name)) else {
-            return;
+            return true;
         };
         if file.seek(SeekFrom::Start(*position)).is_err() {
-            return;
+            return true;
         }
         let mut reader = BufReader::new(file);
         let mut line = Vec::new();
@@ -200,12 +210,13 @@ impl UsageLedger {
             line.clear();
             match reader.read_until(b'\n', &mut line) {
                 Ok(size) if size > 0 && line.ends_with(b"\n") => *position += size as u64,
-                _ => return,
+                _ => return true,
             }
             if line.len() <= MAX_LINE_BYTES
                 && let Ok(call) = serde_json::from_slice(&line)
+                && !visit(call)
             {
-                visit(call);
+                return false;
             }
         }
     }

@@ -171,6 +171,112 @@ fn a_receiver_that_takes_only_traces_gets_traces() {
 }
 
 #[test]
+fn a_receiver_that_took_logs_before_is_waited_for() {
+    let scratch = record_sessions();
+    let receiver = Receiver::start_with(|path, received, _| match path {
+        // The first traces and logs are taken; then something in front of it answers.
+        _ if matches!(received.requests, 4..7) => Answer::Status(404),
+        _ => Answer::Accept,
+    });
+    let url = receiver.url();
+    let args = ["export", "otlp", "--close-turns", "--endpoint", &url];
+    assert_eq!(anyhook(&scratch, &args).exit, Some(0));
+    let before = receiver.received();
+    assert_eq!(before.requests, 3);
+    let line = journal_line("later", "2026-11-18T00:00:00Z");
+    let path = scratch.state().join("journal/events.jsonl");
+    let journal = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, journal + &line).unwrap();
+    let output = anyhook(&scratch, &args);
+    assert_eq!(output.exit, Some(0), "{output:?}");
+    assert!(output.stderr.contains("status 404"), "{output:?}");
+    assert!(!output.stderr.contains("does not take"), "{output:?}");
+    assert_eq!(receiver.received().logs.len(), before.logs.len() + 1);
+}
+
+/// An event outside of turns.
+fn journal_line(id: &str, time: &str) -> String {
+    let line = json!({
+        "v": 1, "id": id, "kind": "event", "agent": "claude-code", "time": time, "duration_ms": 1.0,
+        "event": {"event": "notification", "native_event": "Notification", "source": "claude-code",
+                  "session_id": "s", "data": {}},
+        "response": {}, "hooks": [],
+    });
+    format!("{line}\n")
+}
+
+#[test]
+fn a_journal_that_lost_its_end_or_its_files_is_read_again() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.state().join("journal");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("events.jsonl");
+    let lines = |ids: &[&str]| -> String {
+        ids.iter()
+            .map(|id| journal_line(id, "2026-11-18T00:00:00Z"))
+            .collect()
+    };
+    let receiver = Receiver::start();
+    let url = receiver.url();
+    let export = || {
+        let output = anyhook(&scratch, &["export", "otlp", "--endpoint", &url]);
+        assert_eq!(output.exit, Some(0), "{output:?}");
+        let logs = receiver.received().logs;
+        let ids: BTreeSet<String> = logs
+            .iter()
+            .map(|log| attributes(&log.attributes)["log.record.uid"].to_string())
+            .collect();
+        (ids.len(), output.stderr)
+    };
+    std::fs::write(&path, lines(&["a", "b", "c", "d"])).unwrap();
+    assert_eq!(export().0, 4);
+    // After a power failure, when the position was on the disk and the events were not.
+    std::fs::write(&path, lines(&["a", "b", "e"])).unwrap();
+    let (count, stderr) = export();
+    assert_eq!(count, 5, "{stderr}");
+    assert!(!stderr.contains("are gone"), "{stderr}");
+    // Everything that was known is gone.
+    std::fs::write(&path, lines(&["f", "g"])).unwrap();
+    let (count, stderr) = export();
+    assert_eq!(count, 7, "{stderr}");
+    assert!(stderr.contains("are gone"), "{stderr}");
+}
+
+#[test]
+fn what_is_open_is_bounded_whatever_agents_write() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.state().join("journal");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "x".repeat(16_000);
+    let mut journal = String::new();
+    for session in 0..400 {
+        let line = json!({
+            "v": 1, "id": format!("p{session}"), "kind": "event", "agent": "claude-code",
+            "time": "2026-11-18T00:00:00Z", "duration_ms": 1.0,
+            "event": {"event": "before_prompt", "native_event": "UserPromptSubmit",
+                      "source": "claude-code", "session_id": format!("s{session}"),
+                      "data": {"prompt": text}},
+            "response": {}, "hooks": [],
+        });
+        writeln!(journal, "{line}").unwrap();
+    }
+    std::fs::write(folder.join("events.jsonl"), journal).unwrap();
+    let receiver = Receiver::start();
+    let url = receiver.url();
+    let args = ["export", "otlp", "--content", "full", "--cursor", "x"];
+    let args = [&args[..], &["--turn-idle", "9999d", "--endpoint", &url]].concat();
+    assert_eq!(anyhook(&scratch, &args).exit, Some(0));
+    let state = scratch.state().join("export/otlp-x.json");
+    let size = std::fs::metadata(state).unwrap().len();
+    assert!(size < 5 * 1024 * 1024, "{size} bytes");
+    assert_eq!(
+        anyhook(&scratch, &[&args[..], &["--close-turns"]].concat()).exit,
+        Some(0)
+    );
+    assert_eq!(span_ids(&receiver).len(), 400);
+}
+
+#[test]
 fn a_receiver_that_hangs_is_asked_again() {
     let scratch = record_sessions();
     scratch
@@ -208,9 +314,11 @@ fn two_exports_do_not_share_a_position() {
     });
 }
 
-/// A journal of calls in many sessions, four lines each: prompt, before, after, stop.
+/// A journal of calls in many sessions, four lines each: prompt, before, after, stop. Each
+/// turn calls the model once.
 fn write_journal(scratch: &Scratch, events: usize) {
     let mut text = String::new();
+    let mut calls = String::new();
     for n in 0..events {
         let turn = n / 4;
         let (event, native) = [
@@ -220,6 +328,14 @@ fn write_journal(scratch: &Scratch, events: usize) {
             ("agent_stop", "Stop"),
         ][n % 4];
         let seconds = 1_790_000_000 + n;
+        if n % 4 == 1 {
+            let call = json!({
+                "id": format!("m{turn}"), "time_us": seconds * 1_000_000, "agent": "claude-code",
+                "session": format!("s{}", turn % 7), "model": "claude-sonnet-4-5",
+                "in": 10, "out": 1, "cache_read": 0, "cache_creation": 0,
+            });
+            writeln!(calls, "{call}").unwrap();
+        }
         let line = json!({
             "v": 1, "id": format!("record-{n}"), "kind": "event", "agent": "claude-code",
             "time": jiff_time(seconds), "duration_ms": 2.5,
@@ -237,6 +353,9 @@ fn write_journal(scratch: &Scratch, events: usize) {
     let folder = scratch.state().join("journal");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("events.jsonl"), text).unwrap();
+    let folder = scratch.state().join("usage");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("calls-2026-09.jsonl"), calls).unwrap();
 }
 
 fn jiff_time(seconds: usize) -> String {
@@ -258,7 +377,7 @@ fn kill_and_restart(events: usize, kills: u32) {
     let args = ["export", "otlp", "--close-turns", "--endpoint", &url];
     let output = anyhook(&scratch, &args);
     assert_eq!(output.exit, Some(0), "{output:?}");
-    // A turn, a tool call, and a hook for each event.
+    // A turn, a tool call, a call of the model, and a hook for each event.
     let received = receiver.received();
     let mut spans = BTreeMap::new();
     for span in received.spans {
@@ -267,7 +386,7 @@ fn kill_and_restart(events: usize, kills: u32) {
             assert_eq!(known, span, "the same id is another span");
         }
     }
-    assert_eq!(spans.len(), events / 4 * 2 + events);
+    assert_eq!(spans.len(), events / 4 * 3 + events);
     let logs: BTreeSet<String> = received
         .logs
         .iter()

@@ -46,12 +46,55 @@ fn a_cursor_is_a_plain_name() {
     }
 }
 
+/// What the class API Activity with the profile Security Control has, in version 1.6.0 of the
+/// schema, of what is used here: the members, and `!` where one is required.
+const OCSF_MEMBERS: &[(&str, &str)] = &[
+    (
+        "",
+        "category_uid! category_name class_uid! class_name activity_id! activity_name type_uid! \
+         type_name time! severity_id! severity status_id status status_detail action_id! action \
+         disposition_id disposition metadata! actor! api! src_endpoint! unmapped",
+    ),
+    (
+        "/metadata",
+        "version! product! profiles uid original_time event_code correlation_uid",
+    ),
+    ("/metadata/product", "name vendor_name version"),
+    ("/actor", "app_name user session"),
+    ("/actor/user", "name"),
+    ("/actor/session", "uid"),
+    ("/api", "operation! service request"),
+    ("/api/service", "name"),
+    ("/api/request", "uid!"),
+    ("/src_endpoint", "hostname"),
+];
+
+fn check_ocsf_members(event: &Value) {
+    for (place, members) in OCSF_MEMBERS {
+        let object = event.pointer(place).and_then(Value::as_object);
+        let object = object.unwrap_or_else(|| panic!("{place}: {event:#}"));
+        for name in object.keys() {
+            let is_known = members
+                .split(' ')
+                .any(|it| it.trim_end_matches('!') == name);
+            assert!(is_known, "{place}/{name} is not in the schema");
+        }
+        for required in members.split(' ').filter_map(|it| it.strip_suffix('!')) {
+            assert!(
+                object.contains_key(required),
+                "{place}/{required}: {event:#}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_siem_sees_who_did_what_and_what_was_denied() {
     let scratch = record_sessions();
     let events = json_lines(&anyhook(&scratch, &["export", "ocsf"]).stdout);
     assert_eq!(events.len(), journal(&scratch).len());
     for event in &events {
+        check_ocsf_members(event);
         assert_eq!(event["class_uid"], 6003);
         assert_eq!(event["type_uid"], 600_399);
         assert!(event["time"].as_u64().unwrap() > 1_700_000_000_000);

@@ -6,6 +6,7 @@
 mod support;
 
 mod failures;
+mod late_calls;
 mod lines;
 mod otlp;
 mod parquet;

@@ -270,8 +270,8 @@ fn mlflow_shows_turns_calls_denials_and_sessions() {
     for (agent, _, [input, _, output]) in TRANSCRIPTS {
         let spans = spans_of_session(&traces, &format!("s-{agent}"));
         let root = spans.iter().find(|it| parent(it).is_empty()).unwrap();
-        assert_eq!(int_attribute(root, "gen_ai.usage.input_tokens"), *input);
-        assert_eq!(int_attribute(root, "gen_ai.usage.output_tokens"), *output);
+        assert_eq!(int_attribute(root, "anyhook.turn.input_tokens"), *input);
+        assert_eq!(int_attribute(root, "anyhook.turn.output_tokens"), *output);
     }
 }
 

@@ -48,11 +48,11 @@ not JSON, "usage"
     ),
 ];
 
-fn now() -> String {
+pub(crate) fn now() -> String {
     anyhook_util::time::rfc3339(jiff::Timestamp::now())
 }
 
-fn send(scratch: &Scratch, agent: &str, event: &str, more: Value) {
+pub(crate) fn send(scratch: &Scratch, agent: &str, event: &str, more: Value) {
     let mut payload = json!({
         "session_id": format!("s-{agent}"), "hook_event_name": event, "cwd": scratch.project(),
         "transcript_path": scratch.root().join(format!("{agent}.jsonl")), "timestamp": now(),
@@ -187,9 +187,15 @@ fn a_turn_has_its_calls_tokens_and_cost() {
             .iter()
             .find(|(span, _)| span.parent_span_id.is_empty())
             .unwrap();
-        assert_eq!(fields["gen_ai.usage.input_tokens"], *input, "{agent}");
-        assert_eq!(fields["gen_ai.usage.cache_read.input_tokens"], *cached);
-        assert_eq!(fields["gen_ai.usage.output_tokens"], *output);
+        assert_eq!(fields["anyhook.turn.input_tokens"], *input, "{agent}");
+        assert_eq!(fields["anyhook.turn.cache_read_tokens"], *cached);
+        assert_eq!(fields["anyhook.turn.output_tokens"], *output);
+        let unpriced = &fields["anyhook.turn.unpriced_calls"];
+        assert_eq!(*unpriced == 1, *agent == "qwen-code", "{agent}: {fields:#}");
+        assert_eq!(
+            fields["anyhook.turn.cost_usd"].is_f64(),
+            *agent != "qwen-code"
+        );
         let chats: Vec<_> = of_session
             .iter()
             .filter(|(span, _)| span.name.starts_with("chat "))
@@ -199,11 +205,11 @@ fn a_turn_has_its_calls_tokens_and_cost() {
                 .iter()
                 .all(|(span, _)| span.parent_span_id == root.span_id)
         );
-        let sum: u64 = chats
-            .iter()
-            .map(|(_, fields)| fields["llm.token_count.prompt"].as_u64().unwrap())
-            .sum();
-        assert_eq!(sum, *input, "{agent}");
+        // Whoever adds up all spans of the trace counts each call once.
+        for name in ["llm.token_count.prompt", "gen_ai.usage.input_tokens"] {
+            let counts = of_session.iter().filter_map(|(_, it)| it[name].as_u64());
+            assert_eq!(counts.sum::<u64>(), *input, "{agent}");
+        }
     }
     let metrics = receiver.received().metrics;
     let names: Vec<_> = metrics.iter().map(|metric| metric.name.as_str()).collect();

@@ -421,3 +421,19 @@ fn what_was_counted_outlives_a_broken_state() {
         assert_eq!(sums(&scratch).1, expected(4), "{name}");
     }
 }
+
+#[test]
+fn a_journal_that_a_power_failure_made_shorter_is_counted_once() {
+    let scratch = Scratch::new().unwrap();
+    for total in 10..=25 {
+        record_app_server(&scratch, total, None);
+    }
+    assert_eq!(sums(&scratch).1, codex_sums(16));
+    let path = scratch.state().join("journal/events.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let kept: Vec<&str> = text.lines().take(12).collect();
+    std::fs::write(&path, kept.join("\n") + "\n").unwrap();
+    assert_eq!(sums(&scratch).1, codex_sums(16));
+    record_app_server(&scratch, 30, None);
+    assert_eq!(sums(&scratch).1, codex_sums(17));
+}

@@ -7,30 +7,49 @@ use super::super::ids::{SpanId, SpanRef, TraceId};
 use super::super::names;
 use super::super::span::{AttributeList, FinishedSpan, SpanSink};
 use super::TurnOptions;
-use super::chat::{PricedCall, WaitingCalls};
+use super::chat::{GRACE_NANOS, PricedCall, SentCalls, WaitingCalls};
 use super::hook_runs::{add_decision, is_denied, push_hook_spans};
 use super::role::EventRole;
-use super::turn::{EndReason, OpenTurn, common_attributes};
+use super::turn::{EndReason, EndedTurn, OpenTurn, common_attributes};
 use crate::content::{ContentLevel, content_text};
 use crate::recorded_event::RecordedEvent;
 
+/// Turns that were sent, of which calls of the model may still be found.
+const MAX_RECENT_TURNS: usize = 4;
+
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct SessionState {
+    /// When the last event was, by a clock that is not ahead of this machine's.
     last: u64,
     turn: Option<OpenTurn>,
-    /// The turn before.
-    previous: Option<SpanRef>,
+    /// The newest last.
+    #[serde(default)]
+    recent: Vec<EndedTurn>,
     model: Option<String>,
     #[serde(default)]
     calls: WaitingCalls,
+    #[serde(default)]
+    sent_calls: SentCalls,
+    /// The time of the last call.
+    #[serde(default)]
+    last_call: u64,
 }
 
 impl SessionState {
-    pub(super) fn last_event(&self) -> u64 {
-        self.last
+    pub(super) fn last_activity(&self) -> u64 {
+        self.last.max(self.last_call)
+    }
+
+    pub(super) fn is_turn_open(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    pub(super) fn waiting_calls(&self) -> usize {
+        self.calls.len()
     }
 
     pub(super) fn add_call(&mut self, call: PricedCall) {
+        self.last_call = self.last_call.max(call.nanos());
         self.calls.add(call);
     }
 
@@ -45,22 +64,82 @@ impl SessionState {
         spans: &mut Vec<FinishedSpan>,
     ) {
         let turn = self.turn.as_ref();
-        if let Some(reason) = turn.and_then(|turn| turn.stale_reason(now, idle_nanos)) {
-            self.close_turn(reason, None, spans);
+        let reason = turn.and_then(|turn| turn.stale_reason(now, self.last, idle_nanos));
+        if let Some(reason) = reason {
+            self.close_turn(reason, None, now, spans);
         }
     }
 
-    pub(super) fn close_turn(
+    /// `until` is the time of the last call of a model that may belong to the turn.
+    fn close_turn(
         &mut self,
         reason: EndReason,
         end: Option<u64>,
+        until: u64,
         spans: &mut Vec<FinishedSpan>,
     ) {
-        if let Some(turn) = self.turn.take() {
-            let until = end.unwrap_or_default().max(self.last);
-            let calls = self.calls.take_until(until);
-            self.previous = Some(turn.finish(reason, end, calls, spans));
+        let Some(turn) = self.turn.take() else {
+            return;
+        };
+        let (at, start) = (turn.at, turn.start);
+        self.push_late_calls(|time| time < start, spans);
+        let calls = self.calls.take_if(|time| time <= until);
+        let ended = turn.finish(reason, end, &calls, spans);
+        for call in calls {
+            self.sent_calls.push_span(call, Some(at), spans);
         }
+        if self.recent.len() >= MAX_RECENT_TURNS {
+            self.recent.remove(0);
+        }
+        self.recent.push(ended);
+    }
+
+    /// Ends everything, because the session is forgotten.
+    pub(super) fn close(mut self, spans: &mut Vec<FinishedSpan>) {
+        self.close_turn(EndReason::Limit, None, u64::MAX, spans);
+        self.send_calls(u64::MAX, 0, spans);
+    }
+
+    /// Sends the calls of turns that were sent before these were found.
+    pub(super) fn send_late_calls(&mut self, spans: &mut Vec<FinishedSpan>) {
+        let open = self.turn.as_ref().map(|turn| turn.start);
+        let Some(ended) = self.recent.last().map(|turn| turn.end) else {
+            return;
+        };
+        let ended = ended.saturating_add(GRACE_NANOS);
+        let is_late = |time: u64| time <= ended && open.is_none_or(|start| time < start);
+        self.push_late_calls(is_late, spans);
+    }
+
+    /// Sends those calls, and after a while also those that belong to no turn.
+    pub(super) fn send_calls(&mut self, now: u64, idle_nanos: u64, spans: &mut Vec<FinishedSpan>) {
+        self.send_late_calls(spans);
+        if self.turn.is_some() {
+            return;
+        }
+        let is_old = |time: u64| now.saturating_sub(time) >= idle_nanos;
+        for call in self.calls.take_if(is_old) {
+            let turn = self.turn_of(call.nanos());
+            self.sent_calls.push_span(call, turn, spans);
+        }
+    }
+
+    /// Of those that are wanted, the calls during or after a turn that was sent.
+    fn push_late_calls(&mut self, is_wanted: impl Fn(u64) -> bool, spans: &mut Vec<FinishedSpan>) {
+        let Some(first) = self.recent.first().map(|turn| turn.start) else {
+            return;
+        };
+        let late = self.calls.take_if(|time| time >= first && is_wanted(time));
+        for call in late {
+            let turn = self.turn_of(call.nanos());
+            self.sent_calls.push_span(call, turn, spans);
+        }
+    }
+
+    /// The turn that was sent and had begun last before a time.
+    fn turn_of(&self, time: u64) -> Option<SpanRef> {
+        let mut turns = self.recent.iter().rev();
+        turns.find(|turn| turn.start <= time).map(|turn| turn.at)
     }
 
     pub(super) fn observe(
@@ -70,7 +149,7 @@ impl SessionState {
         spans: &mut Vec<FinishedSpan>,
     ) -> Option<SpanRef> {
         let (start, now) = (event.start_nanos()?, event.end_nanos()?);
-        self.last = self.last.max(now);
+        self.last = self.last.max(now.min(options.now));
         if event.kind == RecordKind::AsyncEnd {
             return self.observe_async_end(event, spans);
         }
@@ -89,16 +168,15 @@ impl SessionState {
         }
         let at = observe_in_turn(turn, event, role, options, spans);
         push_hook_spans(event, at, &turn.common, spans);
-        match role {
-            EventRole::Prompt if is_denied(event) => {
-                self.close_turn(EndReason::PromptDenied, Some(now), spans);
-            }
+        let end = match role {
+            EventRole::Prompt if is_denied(event) => Some(EndReason::PromptDenied),
             // A hook that denies the stop makes the agent go on.
-            EventRole::Stop if !is_denied(event) => {
-                self.close_turn(EndReason::Stop, Some(now), spans);
-            }
-            EventRole::SessionEnd => self.close_turn(EndReason::SessionEnd, Some(now), spans),
-            _ => {}
+            EventRole::Stop if !is_denied(event) => Some(EndReason::Stop),
+            EventRole::SessionEnd => Some(EndReason::SessionEnd),
+            _ => None,
+        };
+        if let Some(reason) = end {
+            self.close_turn(reason, Some(now), now.saturating_add(GRACE_NANOS), spans);
         }
         Some(at)
     }
@@ -136,8 +214,8 @@ impl SessionState {
             None => !is_prompt && !role.needs_turn(),
         };
         if !is_open {
-            self.close_turn(EndReason::NextPrompt, None, spans);
-            let previous = self.previous;
+            self.close_turn(EndReason::NextPrompt, None, start, spans);
+            let previous = self.recent.last().map(|turn| turn.at);
             self.turn = Some(OpenTurn::begin(event, is_prompt, previous, start));
         }
     }

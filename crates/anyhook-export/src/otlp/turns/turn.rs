@@ -6,7 +6,7 @@ use super::super::ids::{SpanId, SpanRef, TraceId};
 use super::super::names;
 use super::super::span::{AttributeList, FinishedSpan, SpanSink};
 use super::calls::OpenCalls;
-use super::chat::{PricedCall, push_chat_spans};
+use super::chat::{PricedCall, add_sums};
 use super::hook_runs::add_decision;
 use super::subagents::OpenSubagents;
 use crate::content::{ContentLevel, content_text};
@@ -43,10 +43,18 @@ impl EndReason {
     }
 }
 
+/// A turn that was sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct EndedTurn {
+    pub(super) at: SpanRef,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct OpenTurn {
     pub(super) at: SpanRef,
-    start: u64,
+    pub(super) start: u64,
     /// The end of the last event.
     pub(super) last: u64,
     /// The agent's name of the prompt event; absent if the turn began with another event.
@@ -136,9 +144,10 @@ impl OpenTurn {
         self.has_activity |= !is_prompt;
     }
 
-    /// Why the turn has ended by `now` without an event that says so.
-    pub(super) fn stale_reason(&self, now: u64, idle_nanos: u64) -> Option<EndReason> {
-        if now.saturating_sub(self.last) >= idle_nanos {
+    /// Why the turn has ended by `now` without an event that says so. `last` is the time of
+    /// the session's last event.
+    pub(super) fn stale_reason(&self, now: u64, last: u64, idle_nanos: u64) -> Option<EndReason> {
+        if now.saturating_sub(last) >= idle_nanos {
             return Some(EndReason::Idle);
         }
         (now.saturating_sub(self.start) >= MAX_TURN_NANOS).then_some(EndReason::Limit)
@@ -148,9 +157,9 @@ impl OpenTurn {
         mut self,
         reason: EndReason,
         end: Option<u64>,
-        calls: Vec<PricedCall>,
+        calls: &[PricedCall],
         spans: &mut Vec<FinishedSpan>,
-    ) -> SpanRef {
+    ) -> EndedTurn {
         let end = end.unwrap_or(self.last);
         let mut sink = SpanSink {
             trace: self.at.trace,
@@ -159,7 +168,7 @@ impl OpenTurn {
         };
         self.calls.finish_all(&mut sink);
         self.subagents.finish_all(end, &mut sink);
-        push_chat_spans(calls, self.at, &mut self.attributes, &mut sink);
+        add_sums(calls, &mut self.attributes);
         let is_complete = reason.is_complete();
         let attributes = &mut self.attributes;
         attributes.text(names::END_REASON, reason.as_str());
@@ -185,7 +194,11 @@ impl OpenTurn {
             link: self.previous,
             error: self.error,
         });
-        self.at
+        EndedTurn {
+            at: self.at,
+            start: self.start,
+            end,
+        }
     }
 }
 

@@ -222,6 +222,11 @@ pub(crate) fn notice_text(notice: &ExportNotice<'_>) -> String {
             "warning: the receiver does not take {} ({message}); `--signals` or the setting `otlp.signals` leaves them out",
             signal.as_str()
         ),
+        ExportNotice::Gap => {
+            "warning: the files of the journal that were sent last are gone; what was recorded \
+             after them and removed since was not sent"
+                .to_owned()
+        }
     }
 }
 
