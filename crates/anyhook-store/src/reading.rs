@@ -275,9 +275,13 @@ pub(crate) fn visit_newest<T: EventTables>(
     text: Option<&str>,
     mut visit: impl FnMut(EventRow) -> Result<bool>,
 ) -> Result<()> {
+    /// Mostly the first ones are enough.
+    const FIRST_CHUNK_EVENTS: usize = 100;
     const CHUNK_EVENTS: usize = 500;
+    let mut chunk = FIRST_CHUNK_EVENTS;
     loop {
-        let found = tables.newest(&selection, text, CHUNK_EVENTS)?;
+        let found = tables.newest(&selection, text, chunk)?;
+        chunk = CHUNK_EVENTS;
         let Some(last) = found.last() else {
             return Ok(());
         };

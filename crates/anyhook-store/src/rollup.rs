@@ -76,7 +76,7 @@ impl RollupKey {
     }
 }
 
-/// How many events there were in each minute of an hour.
+/// How many events there were in each minute of an hour, or in each hour of a day.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MinuteCounts(pub(crate) BTreeMap<u8, i64>);
 
@@ -340,13 +340,18 @@ impl RollupChanges {
         runs: &[NumberedRun],
     ) {
         let minute = time_us.rem_euclid(HOUR_US) / MINUTE_US;
+        let hour = time_us.rem_euclid(DAY_US) / HOUR_US;
         for key in RollupKey::of_event(time_us, origin, facet) {
             let sums = self.events.entry((key, 0)).or_default();
             sums.events += 1;
             sums.sketch.add(duration_ms);
-            if key.level == HOUR_LEVEL {
-                let minute = u8::try_from(minute).unwrap_or_default();
-                *sums.minutes.0.entry(minute).or_default() += 1;
+            let part = match key.level {
+                HOUR_LEVEL => Some(minute),
+                DAY_LEVEL => Some(hour),
+                _ => None,
+            };
+            if let Some(part) = part.and_then(|part| u8::try_from(part).ok()) {
+                *sums.minutes.0.entry(part).or_default() += 1;
             }
             for run in runs {
                 let sums = self.hooks.entry((key, run.hook)).or_default();

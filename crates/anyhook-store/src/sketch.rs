@@ -14,43 +14,78 @@ const BUCKET_GROWTH: f64 = 1.01;
 const SMALLEST_MS: f64 = 0.000_1;
 const ZERO_BUCKET: i64 = i64::MIN;
 
+/// Buckets outside of these, of less than 0.04 µs or more than eight days, are kept one by one:
+/// a sender decides the durations of its events, not how much memory there is.
+const DENSE_BUCKETS: std::ops::Range<i64> = -1024..2048;
+
 /// How many durations fell in each bucket, and the longest one exactly.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct DurationSketch {
-    buckets: BTreeMap<i64, i64>,
+    /// The bucket of the first of `counts`.
+    first: i64,
+    counts: Vec<i64>,
+    /// Those outside of [`DENSE_BUCKETS`].
+    far: BTreeMap<i64, i64>,
     pub(crate) max_ms: f64,
+}
+
+impl PartialEq for DurationSketch {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets().eq(other.buckets()) && self.max_ms.total_cmp(&other.max_ms).is_eq()
+    }
 }
 
 impl DurationSketch {
     pub(crate) fn add(&mut self, duration_ms: f64) {
-        *self.buckets.entry(bucket(duration_ms)).or_default() += 1;
+        self.change_bucket(bucket(duration_ms), 1);
         self.max_ms = self.max_ms.max(duration_ms);
     }
 
+    /// The buckets that are not empty, in order.
+    fn buckets(&self) -> impl Iterator<Item = (i64, i64)> {
+        let below = self.far.range(..DENSE_BUCKETS.start);
+        let above = self.far.range(DENSE_BUCKETS.end..);
+        let far = |(bucket, count): (&i64, &i64)| (*bucket, *count);
+        let dense = (self.first..).zip(self.counts.iter().copied());
+        let all = below.map(far).chain(dense).chain(above.map(far));
+        all.filter(|(_, count)| *count > 0)
+    }
+
+    /// A count does not become negative.
+    fn change_bucket(&mut self, bucket: i64, change: i64) {
+        if !DENSE_BUCKETS.contains(&bucket) {
+            let count = self.far.entry(bucket).or_default();
+            *count = count.saturating_add(change).max(0);
+            return;
+        }
+        if self.counts.is_empty() {
+            self.first = bucket;
+        }
+        if bucket < self.first {
+            let missing = usize::try_from(self.first - bucket).unwrap_or_default();
+            self.counts.splice(0..0, std::iter::repeat_n(0, missing));
+            self.first = bucket;
+        }
+        let at = usize::try_from(bucket - self.first).unwrap_or_default();
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        if let Some(count) = self.counts.get_mut(at) {
+            *count = count.saturating_add(change).max(0);
+        }
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (bucket, count) in &other.buckets {
-            *self.buckets.entry(*bucket).or_default() += count;
-        }
-        self.max_ms = self.max_ms.max(other.max_ms);
+        self.change(other, 1);
     }
 
-    /// Takes out durations that were added before; `max_ms` stays.
-    pub(crate) fn subtract(&mut self, other: &Self) {
-        for (bucket, count) in &other.buckets {
-            let left = self.buckets.entry(*bucket).or_default();
-            *left -= count;
-            if *left <= 0 {
-                self.buckets.remove(bucket);
-            }
-        }
-    }
-
-    /// Adds durations (`sign` 1), or takes them out (-1).
+    /// Adds durations (`sign` 1), or takes out (-1) what was added before; `max_ms` stays then.
     pub(crate) fn change(&mut self, other: &Self, sign: i64) {
+        for (bucket, count) in other.buckets() {
+            self.change_bucket(bucket, sign.saturating_mul(count));
+        }
         if sign > 0 {
-            self.merge(other);
-        } else {
-            self.subtract(other);
+            self.max_ms = self.max_ms.max(other.max_ms);
         }
     }
 
@@ -65,13 +100,13 @@ impl DurationSketch {
 
     /// Nearest rank.
     fn percentile(&self, percent: i64) -> f64 {
-        let total: i64 = self.buckets.values().sum();
+        let total: i64 = self.buckets().map(|(_, count)| count).sum();
         let rank = (total.saturating_mul(percent).saturating_add(99)) / 100;
         let mut seen = 0;
-        for (bucket, count) in &self.buckets {
+        for (bucket, count) in self.buckets() {
             seen += count;
             if seen >= rank {
-                return middle(*bucket).min(self.max_ms);
+                return middle(bucket).min(self.max_ms);
             }
         }
         0.0
@@ -79,29 +114,30 @@ impl DurationSketch {
 
     /// Pairs of numbers: the distance from the bucket before, and the count.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.buckets.len() * 3);
+        let mut bytes = Vec::new();
         let mut last = 0;
-        for (bucket, count) in &self.buckets {
+        for (bucket, count) in self.buckets() {
             // Nothing is that near to zero, so the number is free.
-            let bucket = if *bucket == ZERO_BUCKET {
+            let bucket = if bucket == ZERO_BUCKET {
                 i64::from(i32::MIN)
             } else {
-                *bucket
+                bucket
             };
             push_varint(&mut bytes, zigzag(bucket - last));
-            push_varint(&mut bytes, u64::try_from(*count).unwrap_or_default());
+            push_varint(&mut bytes, u64::try_from(count).unwrap_or_default());
             last = bucket;
         }
         bytes
     }
 
-    /// What cannot be read is left out.
     pub(crate) fn decode(bytes: &[u8], max_ms: f64) -> Self {
-        let mut sketch = Self {
-            max_ms,
-            ..Self::default()
-        };
-        let mut bytes = bytes;
+        let mut sketch = Self::default();
+        sketch.merge_encoded(bytes, max_ms);
+        sketch
+    }
+
+    /// Adds what [`Self::encode`] has made. What cannot be read is left out.
+    pub(crate) fn merge_encoded(&mut self, mut bytes: &[u8], max_ms: f64) {
         let mut bucket = 0_i64;
         while let (Some(step), Some(count)) = (read_varint(&mut bytes), read_varint(&mut bytes)) {
             bucket = bucket.saturating_add(unzigzag(step));
@@ -110,10 +146,9 @@ impl DurationSketch {
             } else {
                 bucket
             };
-            let count = i64::try_from(count).unwrap_or_default();
-            *sketch.buckets.entry(key).or_default() += count;
+            self.change_bucket(key, i64::try_from(count).unwrap_or_default());
         }
-        sketch
+        self.max_ms = self.max_ms.max(max_ms);
     }
 }
 
@@ -223,10 +258,15 @@ mod tests {
         for duration in more {
             added.add(duration);
         }
+        // The longest one takes no memory for the buckets before it.
+        assert!(added.counts.len() < 3, "{}", added.counts.len());
         sketch.merge(&added);
         assert!(sketch.latency().max > 1e299);
-        sketch.subtract(&added);
-        assert_eq!(sketch.buckets, before.buckets);
-        assert_eq!(DurationSketch::decode(&[0xff; 40], 1.0).buckets.len(), 0);
+        sketch.change(&added, -1);
+        assert!(sketch.buckets().eq(before.buckets()));
+        assert_eq!(
+            DurationSketch::decode(&[0xff; 40], 1.0).buckets().count(),
+            0
+        );
     }
 }

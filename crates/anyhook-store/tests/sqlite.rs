@@ -28,7 +28,7 @@ fn a_newer_schema_is_rejected_and_not_changed() {
     let error = SqliteStore::open(&path).err().unwrap().to_string();
     assert_eq!(
         error,
-        "the store was written by a newer anyhook (schema 99, this one supports 3); update anyhook or use another store"
+        "the store was written by a newer anyhook (schema 99, this one supports 4); update anyhook or use another store"
     );
     let version: i64 = raw
         .query_row("PRAGMA user_version", [], |row| row.get(0))

@@ -108,7 +108,7 @@ CREATE TABLE anyhook_rollups (
     facet   BIGINT NOT NULL,
     events  BIGINT NOT NULL,
     max_ms  DOUBLE PRECISION NOT NULL,
-    -- Of an hour: how many in each minute.
+    -- Of an hour: how many in each minute; of a day: in each hour.
     minutes BYTEA NOT NULL,
     sketch  BYTEA NOT NULL,
     PRIMARY KEY (level, start, origin, facet)

@@ -82,7 +82,7 @@ CREATE TABLE anyhook_rollups (
     facet   INTEGER NOT NULL,
     events  INTEGER NOT NULL,
     max_ms  REAL NOT NULL,
-    -- Of an hour: how many in each minute.
+    -- Of an hour: how many in each minute; of a day: in each hour.
     minutes BLOB NOT NULL,
     sketch  BLOB NOT NULL,
     PRIMARY KEY (level, start, origin, facet)

@@ -206,7 +206,10 @@ pub(crate) fn compact_step(session: &mut Session) -> Result<()> {
         let index: &str = row.try_get(0)?;
         session
             .client
-            .batch_execute(&format!("REINDEX INDEX {index}"))?;
+            // Few events of that day are still to come.
+            .batch_execute(&format!(
+                "ALTER INDEX {index} SET (fillfactor = 100); REINDEX INDEX {index}"
+            ))?;
     }
     session.execute(
         "UPDATE anyhook_parts SET compacted = $2 WHERE part = $1",

@@ -13,6 +13,7 @@ use crate::postgres::parts::Part;
 use crate::postgres::reading;
 use crate::postgres::session::{Arguments, Session};
 use crate::query::SessionSummary;
+use crate::reading::sessions;
 use crate::reading::{
     EventKey, EventNumbers, EventSumRow, EventTables, HookSumRow, Selection, StoredSession,
     SumOrigins, SumPart, SumRange,
@@ -339,12 +340,8 @@ impl EventTables for PostgresTables<'_> {
     }
 
     fn count_sessions(&self, agent: Option<&str>, since_us: i64, until_us: i64) -> Result<i64> {
-        // One that began before and ended after may have paused all the time between.
-        let sql = "SELECT COUNT(*) FROM anyhook_sessions s WHERE ($1::text IS NULL OR agent = $1) \
-                   AND last_us >= $2 AND first_us < $3 AND (first_us >= $2 OR last_us < $3 OR \
-                   EXISTS (SELECT 1 FROM anyhook_events e WHERE e.session = s.session \
-                   AND e.time_us >= $2 AND e.time_us < $3))";
-        self.count(sql, &[&agent, &since_us, &until_us])
+        let sql = sessions::count_sql(agent.is_some(), since_us, until_us);
+        self.count(&sql, &[&agent, &since_us, &until_us])
     }
 
     fn count_selected_sessions(&self, selection: &Selection) -> Result<i64> {

@@ -143,6 +143,27 @@ impl<'a, T: EventTables> SessionCounter<'a, T> {
     }
 }
 
+/// Counts sessions of any or one agent (`$1`) that have an event between two times (`$2`, `$3`);
+/// an index alone tells where the times have no end.
+pub(crate) fn count_sql(has_agent: bool, since_us: i64, until_us: i64) -> String {
+    let agent = if has_agent {
+        "s.agent = $1"
+    } else {
+        "CAST($1 AS TEXT) IS NULL"
+    };
+    let times = if until_us < i64::MAX {
+        // One that began before and ended after may have paused all the time between.
+        "s.last_us >= $2 AND s.first_us < $3 AND (s.first_us >= $2 OR s.last_us < $3 OR \
+         EXISTS (SELECT 1 FROM anyhook_events e WHERE e.session = s.session \
+         AND e.time_us >= $2 AND e.time_us < $3))"
+    } else if since_us > i64::MIN {
+        "s.last_us >= $2 AND CAST($3 AS BIGINT) IS NOT NULL"
+    } else {
+        "CAST($2 AS BIGINT) IS NOT NULL AND CAST($3 AS BIGINT) IS NOT NULL"
+    };
+    format!("SELECT COUNT(*) FROM anyhook_sessions s WHERE {agent} AND {times}")
+}
+
 /// The latest session of that id, of one agent when two agents use the same id.
 pub(crate) fn detail<T: EventTables>(
     tables: &T,

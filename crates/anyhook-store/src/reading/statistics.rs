@@ -1,13 +1,13 @@
 //! Statistics from the sums that ingest keeps. Only the hours that the filter's times cut
 //! are counted event by event, so the result is that of counting every event.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::error::Result;
 use crate::names::{Facet, Origin};
 use crate::query::{EventFilter, Stats};
 use crate::reading::{
-    EventTables, Selection, SumOrigins, SumPart, SumRange, number_set, visit_newest,
+    EventSumRow, EventTables, Selection, SumOrigins, SumPart, SumRange, number_set, visit_newest,
 };
 use crate::rollup::{
     ALL_LEVEL, ALL_ORIGINS, DAY_LEVEL, DAY_US, HOUR_LEVEL, HOUR_US, HookSums, MinuteCounts,
@@ -18,6 +18,7 @@ use crate::stats::bucket_seconds;
 use crate::stats_counter::{CountedEvents, StatsCounter};
 
 const HOURS_PER_DAY: i64 = 24;
+const HOUR_SECONDS: i64 = 3600;
 
 pub(crate) fn stats<T: EventTables>(
     tables: &T,
@@ -77,6 +78,13 @@ struct SumQuery<'a, T> {
     width: i64,
 }
 
+/// Events of one hour since 1970, with the numbers of their facet and origin.
+struct HourCount {
+    hour: i64,
+    names: (i64, i64),
+    count: i64,
+}
+
 impl<T: EventTables> SumQuery<'_, T> {
     /// Events from `from` until `until`, which lie within the filter's times.
     fn add_range(
@@ -96,14 +104,16 @@ impl<T: EventTables> SumQuery<'_, T> {
             let (first, last) = (from.div_euclid(DAY_US), until.div_euclid(DAY_US) + 1);
             return self.add_timeline(counter, first * HOURS_PER_DAY, last * HOURS_PER_DAY);
         }
-        // Without a limit on a side, the outer hour is whole although nothing fills it.
+        // Without a limit on a side, the outer day is whole although nothing fills it.
+        let outer_first = from.div_euclid(DAY_US) * HOURS_PER_DAY;
+        let outer_end = (until.div_euclid(DAY_US) + 1) * HOURS_PER_DAY;
         let first_hour = match filter.since_us {
             Some(since) => -(-since).div_euclid(HOUR_US),
-            None => from.div_euclid(HOUR_US),
+            None => outer_first,
         };
         let end_hour = match filter.until_us {
             Some(until) => until.div_euclid(HOUR_US),
-            None => until.div_euclid(HOUR_US) + 1,
+            None => outer_end,
         };
         if end_hour <= first_hour {
             return self.add_events(counter, from, until);
@@ -111,8 +121,8 @@ impl<T: EventTables> SumQuery<'_, T> {
         self.add_events(counter, from, first_hour.saturating_mul(HOUR_US))?;
         self.add_events(counter, end_hour.saturating_mul(HOUR_US), until)?;
         // A filter may begin long before the first event.
-        let first_hour = first_hour.max(from.div_euclid(HOUR_US));
-        let end_hour = end_hour.min(until.div_euclid(HOUR_US) + 1).max(first_hour);
+        let first_hour = first_hour.max(outer_first);
+        let end_hour = end_hour.min(outer_end).max(first_hour);
         let first_day = -(-first_hour).div_euclid(HOURS_PER_DAY);
         let end_day = end_hour.div_euclid(HOURS_PER_DAY);
         if end_day > first_day {
@@ -164,68 +174,126 @@ impl<T: EventTables> SumQuery<'_, T> {
         until: i64,
     ) -> Result<()> {
         let range = self.range(level, from, until);
+        let mut events: HashMap<i64, (i64, DurationSketch)> = HashMap::new();
         self.tables
             .for_each_event_sum(range, SumPart::Latencies, &mut |row| {
-                if self.is_wanted(row.facet, row.origin)
-                    && let Some(counted) = self.counted(row.facet, row.events)
-                {
-                    let sketch = DurationSketch::decode(row.sketch, row.max_ms);
-                    counter.add_events(&counted, &sketch);
+                if self.is_wanted(row.facet, row.origin) {
+                    let (count, durations) = events.entry(row.facet).or_default();
+                    *count += row.events;
+                    durations.merge_encoded(row.sketch, row.max_ms);
                 }
             })?;
+        for (facet, (count, durations)) in &events {
+            if let Some(counted) = self.counted(*facet, *count) {
+                counter.add_events(&counted, durations);
+            }
+        }
+        let mut hooks: HashMap<(&str, i64), HookSums> = HashMap::new();
         self.tables.for_each_hook_sum(range, &mut |row| {
-            if !self.is_wanted(row.facet, row.origin) {
-                return;
+            if self.is_wanted(row.facet, row.origin)
+                && let Some(facet) = self.facets.get(&row.facet)
+            {
+                let sums = hooks.entry((&facet.agent, row.hook)).or_default();
+                sums.runs += row.runs;
+                sums.denials += row.denials;
+                sums.troubles += row.troubles;
+                sums.sketch.merge_encoded(row.sketch, row.max_ms);
             }
-            let names = (self.facets.get(&row.facet), self.hooks.get(&row.hook));
-            if let (Some(facet), Some(hook)) = names {
-                let sums = HookSums {
-                    runs: row.runs,
-                    denials: row.denials,
-                    troubles: row.troubles,
-                    sketch: DurationSketch::decode(row.sketch, row.max_ms),
-                };
-                counter.add_hook(&facet.agent, hook, &sums);
+        })?;
+        for ((agent, hook), sums) in &hooks {
+            if let Some(hook) = self.hooks.get(hook) {
+                counter.add_hook(agent, hook, sums);
             }
-        })
+        }
+        Ok(())
     }
 
-    /// The times of whole hours: by day where a bucket is at least a day, else by minute.
+    /// The times of whole hours.
     fn add_timeline(&self, counter: &mut StatsCounter, from: i64, until: i64) -> Result<()> {
-        const HOUR_SECONDS: i64 = 3600;
-        let day_seconds = HOUR_SECONDS * HOURS_PER_DAY;
-        let is_daily = self.width % day_seconds == 0
-            && from % HOURS_PER_DAY == 0
-            && until % HOURS_PER_DAY == 0;
-        let level = if is_daily { DAY_LEVEL } else { HOUR_LEVEL };
-        let unit = if is_daily { HOURS_PER_DAY } else { 1 };
-        // Minutes are read only where a bucket is shorter than an hour.
-        let has_minutes = self.width % HOUR_SECONDS != 0;
-        let part = if has_minutes {
-            SumPart::Minutes
-        } else {
-            SumPart::Counts
+        if self.width % HOUR_SECONDS != 0 {
+            return self.add_minutes(counter, from, until);
+        }
+        if self.width % (HOUR_SECONDS * HOURS_PER_DAY) != 0
+            || from % HOURS_PER_DAY != 0
+            || until % HOURS_PER_DAY != 0
+        {
+            return self.add_hours(counter, from, until);
+        }
+        let range = self.range(DAY_LEVEL, from / HOURS_PER_DAY, until / HOURS_PER_DAY);
+        let each = &mut |row: EventSumRow<'_>| {
+            let second = row.start * HOURS_PER_DAY * HOUR_SECONDS;
+            self.add_time(counter, (row.facet, row.origin), second, row.events);
         };
-        let range = self.range(level, from / unit, until / unit);
-        self.tables.for_each_event_sum(range, part, &mut |row| {
-            if !self.is_wanted(row.facet, row.origin) {
-                return;
-            }
-            let second = row.start * unit * HOUR_SECONDS;
-            if !has_minutes {
-                if let Some(counted) = self.counted(row.facet, row.events) {
-                    counter.add_time(second, &counted);
-                }
-                return;
-            }
-            for (minute, count) in MinuteCounts::decode(row.minutes).0 {
-                if let Some(counted) = self.counted(row.facet, count) {
-                    counter.add_time(second + i64::from(minute) * 60, &counted);
-                }
-            }
-        })
+        self.tables.for_each_event_sum(range, SumPart::Counts, each)
     }
 
+    /// The times of hours, from days: they say how many events each hour had.
+    fn add_hours(&self, counter: &mut StatsCounter, from: i64, until: i64) -> Result<()> {
+        let first_day = from.div_euclid(HOURS_PER_DAY);
+        let end_day = -(-until).div_euclid(HOURS_PER_DAY);
+        let mut hours: BTreeMap<i64, Vec<HourCount>> = BTreeMap::new();
+        let mut unknown_days = BTreeSet::new();
+        let range = self.range(DAY_LEVEL, first_day, end_day);
+        self.tables
+            .for_each_event_sum(range, SumPart::Minutes, &mut |row| {
+                let counts = MinuteCounts::decode(row.minutes).0;
+                // Sums of older versions do not say it of every event.
+                if counts.values().sum::<i64>() != row.events {
+                    unknown_days.insert(row.start);
+                }
+                let hours = hours.entry(row.start).or_default();
+                hours.extend(counts.into_iter().map(|(hour, count)| HourCount {
+                    hour: row.start * HOURS_PER_DAY + i64::from(hour),
+                    names: (row.facet, row.origin),
+                    count,
+                }));
+            })?;
+        for day in unknown_days {
+            hours.remove(&day);
+            let first = (day * HOURS_PER_DAY).max(from);
+            let range = self.range(HOUR_LEVEL, first, ((day + 1) * HOURS_PER_DAY).min(until));
+            let each = &mut |row: EventSumRow<'_>| {
+                let second = row.start * HOUR_SECONDS;
+                self.add_time(counter, (row.facet, row.origin), second, row.events);
+            };
+            self.tables
+                .for_each_event_sum(range, SumPart::Counts, each)?;
+        }
+        for counted in hours.into_values().flatten() {
+            if (from..until).contains(&counted.hour) {
+                let second = counted.hour * HOUR_SECONDS;
+                self.add_time(counter, counted.names, second, counted.count);
+            }
+        }
+        Ok(())
+    }
+
+    /// The times of minutes, from hours.
+    fn add_minutes(&self, counter: &mut StatsCounter, from: i64, until: i64) -> Result<()> {
+        let range = self.range(HOUR_LEVEL, from, until);
+        self.tables
+            .for_each_event_sum(range, SumPart::Minutes, &mut |row| {
+                for (minute, count) in MinuteCounts::decode(row.minutes).0 {
+                    let second = row.start * HOUR_SECONDS + i64::from(minute) * 60;
+                    self.add_time(counter, (row.facet, row.origin), second, count);
+                }
+            })
+    }
+
+    /// `names`: the numbers of facet and origin.
+    fn add_time(
+        &self,
+        counter: &mut StatsCounter,
+        (facet, origin): (i64, i64),
+        second: i64,
+        count: i64,
+    ) {
+        if self.is_wanted(facet, origin)
+            && let Some(counted) = self.counted(facet, count)
+        {
+            counter.add_time(second, &counted);
+        }
+    }
     /// Counts every event between two times.
     fn add_events(&self, counter: &mut StatsCounter, from: i64, until: i64) -> Result<()> {
         if until <= from {

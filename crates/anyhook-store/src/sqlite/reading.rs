@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use crate::error::{Result, StoreError};
 use crate::names::id_bytes;
 use crate::query::EventDetail;
-use crate::reading::{EventKey, Selection};
+use crate::reading::{EventIndex, EventKey, EventNumbers, Selection};
 use crate::row::{EventRow, saturating_i64};
 use crate::sqlite::connections::RecordReader;
 
@@ -27,13 +27,20 @@ pub(crate) fn list_conditions(
     (sql, lists)
 }
 
+/// Asking for each of fewer facets is fast.
+const MANY_VALUES: usize = 8;
+/// What is looked at before it is known whether a selection has at least one event in
+/// [`DENSE_SHARE`].
+const SAMPLE_EVENTS: usize = 64;
+const DENSE_SHARE: usize = 8;
+
 /// Parameters of [`newest_keys`] before those of the conditions.
 const FIXED_PARAMETERS: usize = 5;
 
 /// The keys of the newest events, newest first.
 ///
 /// An index gives the events of one facet (or session, or origin) in order; of several, the
-/// best of each are merged. One whose newest event is too old is not looked into.
+/// best of each are merged, unless they are most of all events. One whose newest event is too old is not looked into.
 pub(crate) fn newest_keys(
     connection: &Connection,
     selection: &Selection,
@@ -64,6 +71,12 @@ pub(crate) fn newest_keys(
     if let [value] = values.as_slice() {
         return select(*value, selection.since_us, limit);
     }
+    if values.len() >= MANY_VALUES
+        && access == EventIndex::Facet
+        && let Some(keys) = dense_keys(connection, selection, limit)?
+    {
+        return Ok(keys);
+    }
     let mut newest = Vec::new();
     for value in &values {
         if let Some(key) = select(*value, selection.since_us, 1)?.pop() {
@@ -83,6 +96,42 @@ pub(crate) fn newest_keys(
         keys.truncate(limit);
     }
     Ok(keys)
+}
+
+/// The keys of the newest events, if the selection has so many that looking at one event after
+/// the other by time is faster than asking for each facet.
+fn dense_keys(
+    connection: &Connection,
+    selection: &Selection,
+    limit: usize,
+) -> Result<Option<Vec<EventKey>>> {
+    let sql = "SELECT time_us, seq, facet, origin, session FROM anyhook_events \
+               INDEXED BY anyhook_event_time WHERE (time_us, seq) < (?1, ?2) AND time_us >= ?3 \
+               ORDER BY time_us DESC, seq DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let (time_us, seq) = selection.before;
+    let mut rows = statement.query(params![time_us, seq, selection.since_us])?;
+    let mut keys = Vec::new();
+    for looked_at in 1.. {
+        let Some(row) = rows.next()? else {
+            break;
+        };
+        let event = EventNumbers {
+            key: (row.get(0)?, row.get(1)?),
+            facet: row.get(2)?,
+            origin: row.get(3)?,
+        };
+        if selection.includes(event, row.get(4)?) {
+            keys.push(event.key);
+        }
+        if keys.len() >= limit {
+            break;
+        }
+        if looked_at >= SAMPLE_EVENTS && keys.len() * DENSE_SHARE < looked_at {
+            return Ok(None);
+        }
+    }
+    Ok(Some(keys))
 }
 
 /// Events by number, in the order of the keys.

@@ -13,8 +13,8 @@ use crate::sqlite::upgrade;
 
 /// Some milliseconds of work.
 const STEP_EVENTS: i64 = 200;
-/// Pages that are given back to the file system in one step: 1 MiB.
-const STEP_PAGES: i64 = 256;
+/// Pages that are given back to the file system in one step: at most 1 MiB.
+const STEP_PAGES: i64 = 128;
 
 pub(crate) fn stored_bytes(connection: &Connection) -> Result<u64> {
     let sql = "SELECT value FROM anyhook_totals WHERE name = 'bytes'";

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::Result;
-use crate::reading::{EventNumbers, Selection, keep_newest, key_of};
+use crate::reading::{EventKey, EventNumbers, Selection, keep_newest, key_of};
 use crate::row::{EventRow, saturating_i64};
 use crate::sqlite::connections::RecordReader;
 use crate::sqlite::ingest::BLOCK_EVENTS;
@@ -16,7 +16,7 @@ use crate::sqlite::reading::{newest_keys, rows_of_keys};
 /// The index knows nothing shorter.
 const INDEXED_CHARS: usize = 3;
 /// Of a long text: more of them find hardly less.
-const MAX_QUERY_GRAMS: usize = 24;
+const MAX_QUERY_GRAMS: usize = 8;
 const CANDIDATE_EVENTS: usize = 256;
 
 /// `text` is lowercase.
@@ -94,9 +94,16 @@ fn indexed(
                 keys.push(event.key);
             }
         }
-        let rows = rows_of_keys(connection, records, &keys)?;
-        let matching = rows.into_iter().filter(|row| row.text.contains(text));
-        keep_newest(&mut found, matching.collect(), limit);
+        // Arrival and time differ little: mostly the first part has all that is wanted.
+        keys.sort_unstable_by(|one: &EventKey, other| other.cmp(one));
+        for part in keys.chunks(limit.max(1)) {
+            let worst = found.get(limit.saturating_sub(1)).map(key_of);
+            let newer = part.iter().copied();
+            let newer = newer.filter(|key| worst.is_none_or(|worst| *key > worst));
+            let rows = rows_of_keys(connection, records, &newer.collect::<Vec<_>>())?;
+            let matching = rows.into_iter().filter(|row| row.text.contains(text));
+            keep_newest(&mut found, matching.collect(), limit);
+        }
         match numbers.last() {
             Some(last) if numbers.len() == CANDIDATE_EVENTS => below = *last,
             _ => return Ok(found),

@@ -7,11 +7,12 @@ use rusqlite::{Connection, OptionalExtension as _, Params, Row, ToSql, params};
 use crate::error::Result;
 use crate::names::{Facet, Origin};
 use crate::query::SessionSummary;
+use crate::reading::sessions;
 use crate::reading::{
     EventIndex, EventKey, EventNumbers, EventSumRow, EventTables, HookSumRow, Selection,
     StoredSession, SumOrigins, SumPart, SumRange,
 };
-use crate::rollup::{NumberedRun, decode_runs};
+use crate::rollup::{ALL_ORIGINS, DAY_LEVEL, NumberedRun, decode_runs};
 use crate::row::{EventRow, RunRow, rfc3339_micros, saturating_i64};
 use crate::sqlite::connections::RecordReader;
 use crate::sqlite::reading::{list_conditions, newest_keys, rows_of_keys};
@@ -83,6 +84,31 @@ impl SqliteTables<'_> {
             visit(row)?;
         }
         Ok(())
+    }
+}
+
+impl SqliteTables<'_> {
+    /// How many events of all origins each day has. The index has nothing else in it.
+    fn for_each_day_count(
+        &self,
+        range: SumRange,
+        visit: &mut dyn FnMut(EventSumRow<'_>),
+    ) -> Result<()> {
+        let sql = "SELECT start, facet, events FROM anyhook_rollups \
+                   INDEXED BY anyhook_rollup_days \
+                   WHERE level = 1 AND origin = 0 AND start >= ?1 AND start < ?2";
+        self.for_each_row(sql, params![range.from, range.until], |row| {
+            visit(EventSumRow {
+                start: row.get(0)?,
+                origin: ALL_ORIGINS,
+                facet: row.get(1)?,
+                events: row.get(2)?,
+                max_ms: 0.0,
+                minutes: &[],
+                sketch: &[],
+            });
+            Ok(())
+        })
     }
 }
 
@@ -175,6 +201,10 @@ impl EventTables for SqliteTables<'_> {
         part: SumPart,
         visit: &mut dyn FnMut(EventSumRow<'_>),
     ) -> Result<()> {
+        let is_of_days = range.level == DAY_LEVEL && range.origins == SumOrigins::AllAsOne;
+        if is_of_days && part == SumPart::Counts {
+            return self.for_each_day_count(range, visit);
+        }
         // What is not asked for may lie on pages of its own.
         let (minutes, sketch) = match part {
             SumPart::Counts => ("NULL", "NULL"),
@@ -296,12 +326,8 @@ impl EventTables for SqliteTables<'_> {
     }
 
     fn count_sessions(&self, agent: Option<&str>, since_us: i64, until_us: i64) -> Result<i64> {
-        // One that began before and ended after may have paused all the time between.
-        let sql = "SELECT COUNT(*) FROM anyhook_sessions s WHERE (?1 IS NULL OR agent = ?1) \
-                   AND last_us >= ?2 AND first_us < ?3 AND (first_us >= ?2 OR last_us < ?3 OR \
-                   EXISTS (SELECT 1 FROM anyhook_events e WHERE e.session = s.session \
-                   AND e.time_us >= ?2 AND e.time_us < ?3))";
-        let mut statement = self.connection.prepare_cached(sql)?;
+        let sql = sessions::count_sql(agent.is_some(), since_us, until_us);
+        let mut statement = self.connection.prepare_cached(&sql)?;
         Ok(statement.query_row(params![agent, since_us, until_us], |row| row.get(0))?)
     }
 
