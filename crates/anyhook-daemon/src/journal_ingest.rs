@@ -148,6 +148,8 @@ fn ingest_journal(app: &App, wakeups: &Receiver<WakeReason>) {
 #[derive(Default)]
 struct Housekeeping {
     last_retention: Option<Instant>,
+    /// What was archived then.
+    exported_seq: Option<i64>,
     is_retaining: bool,
     is_upgraded: bool,
     is_maintained: bool,
@@ -164,8 +166,12 @@ impl Housekeeping {
         }
         let retention = current_retention(app);
         let last = self.last_retention;
-        if last.is_none_or(|last| last.elapsed() >= RETENTION_INTERVAL) {
+        // What an export has just archived may be deleted now.
+        let is_due = last.is_none_or(|last| last.elapsed() >= RETENTION_INTERVAL)
+            || retention.exported_seq != self.exported_seq;
+        if is_due {
             self.last_retention = Some(Instant::now());
+            self.exported_seq = retention.exported_seq;
             self.is_retaining = app.config.retention != Retention::default();
             self.is_maintained = false;
         }

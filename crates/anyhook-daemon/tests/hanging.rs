@@ -4,8 +4,10 @@
 
 mod support;
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhook_store::{
@@ -20,7 +22,12 @@ use support::{Call, Running, Sse};
 struct HangingStore {
     store: Arc<dyn Store>,
     hangs: Arc<AtomicBool>,
+    /// Statistics of [`ENDLESS`] that are being made.
+    endless: Arc<AtomicUsize>,
 }
+
+/// A text whose statistics the database never finishes.
+const ENDLESS: &str = "endless";
 
 impl HangingStore {
     fn wait(&self) {
@@ -81,6 +88,14 @@ impl Store for HangingStore {
 
     fn stats(&self, filter: &EventFilter, buckets: usize) -> Result<Stats, StoreError> {
         self.wait();
+        if filter.text.as_deref() == Some(ENDLESS) {
+            let endless = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 \
+                           FROM n) SELECT COUNT(*) FROM n";
+            self.endless.fetch_add(1, Ordering::SeqCst);
+            let ended = self.store.select(&Statement::new(endless));
+            self.endless.fetch_sub(1, Ordering::SeqCst);
+            ended?;
+        }
         self.store.stats(filter, buckets)
     }
 
@@ -103,6 +118,7 @@ fn a_store_that_hangs_delays_only_who_reads_it() {
     let store: Arc<dyn Store> = Arc::new(HangingStore {
         store,
         hangs: hangs.clone(),
+        endless: Arc::default(),
     });
     let mut daemon = Running::on(dir, store, |config| {
         config.limits.store_timeout = Duration::from_millis(400);
@@ -185,6 +201,36 @@ fn a_store_that_hangs_delays_only_who_reads_it() {
         begun.elapsed()
     );
     hangs.store(false, Ordering::SeqCst);
+}
+
+/// A tab of the page that is closed leaves nothing running in the database.
+#[test]
+fn a_request_that_is_abandoned_ends_its_query() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = anyhook_store::open(dir.path().join("store.db").to_str().unwrap()).unwrap();
+    let running: Arc<AtomicUsize> = Arc::default();
+    let store: Arc<dyn Store> = Arc::new(HangingStore {
+        store,
+        hangs: Arc::default(),
+        endless: running.clone(),
+    });
+    let daemon = Running::on(dir, store, |config| {
+        config.limits.store_timeout = Duration::from_secs(300);
+        config.limits.store_reads = 8;
+    });
+    let question = Call::new("GET", &format!("/stats?text={ENDLESS}")).token();
+    let tabs: Vec<_> = (0..8)
+        .map(|_| {
+            let mut tab = TcpStream::connect(daemon.address).unwrap();
+            tab.write_all(&question.bytes()).unwrap();
+            tab
+        })
+        .collect();
+    support::eventually(|| running.load(Ordering::SeqCst) == 8);
+    drop(tabs);
+    support::eventually(|| running.load(Ordering::SeqCst) == 0);
+    // Their places are free again.
+    assert_eq!(daemon.get("/stats").status, 200);
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl ConfigCache {
         }
         let mut entries = lock(&self.0);
         if entries.len() >= MAX_ENTRIES && !entries.contains_key(&folders) {
-            remove_oldest(&mut entries);
+            remove_oldest(&mut entries, |entry| entry.validated);
         }
         let entry = CacheEntry {
             config: config.clone(),
@@ -103,12 +103,12 @@ impl ConfigCache {
 
 /// Removes the entries that were not used for longest: an eighth of all, so that folders
 /// beyond the limit cost a look at all entries only now and then.
-fn remove_oldest(entries: &mut HashMap<EventFolders, CacheEntry>) {
-    let mut times: Vec<Instant> = entries.values().map(|entry| entry.validated).collect();
+fn remove_oldest<T>(entries: &mut HashMap<EventFolders, T>, used: impl Fn(&T) -> Instant) {
+    let mut times: Vec<Instant> = entries.values().map(&used).collect();
     let at = times.len() / 8;
     let (_, oldest, _) = times.select_nth_unstable(at);
     let oldest = *oldest;
-    entries.retain(|_, entry| entry.validated > oldest);
+    entries.retain(|_, entry| used(entry) > oldest);
 }
 
 fn has_link(folder: &Path) -> bool {
@@ -178,5 +178,31 @@ impl FileStamp {
             u64::try_from(seconds).unwrap_or_default(),
             u32::try_from(nanos).unwrap_or_default(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(number: usize) -> EventFolders {
+        EventFolders::from_folder(Path::new(&format!("/project-{number}")))
+    }
+
+    /// Folders in use stay when there are more than a daemon keeps.
+    #[test]
+    fn a_full_cache_forgets_what_was_not_used_for_longest() {
+        let begun = Instant::now();
+        let full = (0..MAX_ENTRIES).map(|number| {
+            let used = begun + Duration::from_secs(u64::try_from(number).unwrap());
+            (folders(number), used)
+        });
+        let mut entries: HashMap<_, _> = full.collect();
+        remove_oldest(&mut entries, |used| *used);
+        let removed = MAX_ENTRIES - entries.len();
+        assert_eq!(removed, MAX_ENTRIES / 8 + 1);
+        for number in 0..MAX_ENTRIES {
+            assert_eq!(entries.contains_key(&folders(number)), number >= removed);
+        }
     }
 }

@@ -12,6 +12,7 @@ mod otlp;
 mod parquet;
 mod real_receivers;
 mod receiver;
+mod s3;
 mod sessions;
 mod settings;
 mod usage;

@@ -23,7 +23,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(240);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The Python of a virtual environment with a receiver.
-fn python(name: &str) -> Option<PathBuf> {
+pub(crate) fn python(name: &str) -> Option<PathBuf> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
         PathBuf::from,
@@ -39,9 +39,9 @@ fn python(name: &str) -> Option<PathBuf> {
 }
 
 /// A running receiver; ends with the test.
-struct RealReceiver {
+pub(crate) struct RealReceiver {
     child: Child,
-    url: String,
+    pub url: String,
     _folder: Scratch,
 }
 
@@ -55,7 +55,7 @@ impl Drop for RealReceiver {
 }
 
 impl RealReceiver {
-    fn start(make: impl Fn(&Path, u16) -> Command, health: &str) -> Self {
+    pub(crate) fn start(make: impl Fn(&Path, u16) -> Command, health: &str) -> Self {
         use std::os::unix::process::CommandExt as _;
         let folder = Scratch::new().unwrap();
         let port = free_port();
