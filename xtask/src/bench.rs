@@ -13,6 +13,7 @@ mod guard;
 mod measure;
 mod openhook;
 pub(crate) mod order;
+mod retention;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("codex", codex::run),
     ("daemon", daemon::run),
     ("store", store::run),
+    ("retention", retention::run),
     ("export", export::run),
 ];
 

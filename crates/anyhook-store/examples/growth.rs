@@ -57,7 +57,7 @@ fn main() {
         let store = open(&address).unwrap();
         set_begin(&*store);
         // Fewer where the generation was stopped.
-        let stored = store.last_seq().unwrap().cast_unsigned();
+        let stored = stored_events(&*store);
         let bytes = file_bytes(&address) / stored.max(1);
         println!("{stored} events: {bytes} bytes an event");
         stores.push((stored, store));
@@ -77,6 +77,12 @@ fn main() {
     }
 }
 
+/// Numbers may have gaps where the generation was stopped.
+fn stored_events(store: &dyn Store) -> u64 {
+    let all = store.stats(&EventFilter::default(), 1).unwrap();
+    all.events.cast_unsigned()
+}
+
 fn is_postgres(store: &str) -> bool {
     store.starts_with("postgres")
 }
@@ -86,7 +92,7 @@ fn generate(options: &Options, steps: &[u64]) {
     let mut spent = Duration::ZERO;
     for step in steps {
         let store = open(&options.store).unwrap();
-        let stored = store.last_seq().unwrap().cast_unsigned();
+        let stored = stored_events(&*store);
         set_begin(&*store);
         if stored >= *step {
             continue;
@@ -249,9 +255,10 @@ fn time_us(n: u64, all: u64) -> u64 {
     begin_us() + (u128::from(n) * u128::from(DAYS * 86_400_000_000) / u128::from(all)) as u64
 }
 
+/// In whole microseconds, as anyhook measures.
 fn duration(n: u64, salt: u64) -> f64 {
     let unit = (mixed(n, salt) >> 11) as f64 / (1_u64 << 53) as f64;
-    0.3 * (unit * 6.0).exp()
+    (300.0 * (unit * 6.0).exp()).round() / 1e3
 }
 
 const AGENTS: [&str; 7] = [
