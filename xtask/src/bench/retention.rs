@@ -25,7 +25,7 @@ const INGESTS_PER_SECOND: u64 = 50;
 /// Threads that share the calls.
 const CALLERS: u64 = 8;
 const MAX_P99_RATIO: f64 = 2.0;
-const STORE_TIMEOUT: Duration = Duration::from_secs(120);
+const STORE_TIMEOUT: Duration = Duration::from_mins(2);
 
 type Outcome<T> = Result<T, String>;
 
@@ -230,7 +230,7 @@ impl Daemon {
 
     fn ingest(&self, session: &str, number: u64) -> Outcome<()> {
         let line = format!(
-            r#"{{"v":1,"id":"{session}-{number}","kind":"event","agent":"codex","event":{{"event":"before_prompt","source":"codex","session_id":"{session}","data":{{"prompt":"step {number}"}}}},"duration_ms":0.5}}"#
+            r#"{{"v":1,"id":"{session}-{number}","time":"2030-01-01T00:00:00.000Z","kind":"event","agent":"codex","event":{{"event":"before_prompt","source":"codex","session_id":"{session}","data":{{"prompt":"step {number}"}}}},"duration_ms":0.5}}"#
         );
         self.send("POST", "/ingest", "application/x-ndjson", &line)?;
         Ok(())
@@ -251,8 +251,8 @@ impl Daemon {
     fn wait_for_session(&self, session: &str, events: u64) -> Outcome<()> {
         let begun = Instant::now();
         loop {
-            let found = self.json(&format!("/sessions/{session}"));
-            let found = found.map(|found| found.get("events").and_then(Value::as_u64));
+            let found = self.json(&format!("/sessions/{session}?limit=1"));
+            let found = found.map(|found| found.pointer("/session/events").and_then(Value::as_u64));
             if matches!(found, Ok(Some(found)) if found == events) {
                 return Ok(());
             }
