@@ -124,6 +124,11 @@ fn page(adapter: &Adapter) -> String {
     if let Some(end) = &spec.legacy {
         let _ = writeln!(out, "> {end}\n");
     }
+    if !spec.pseudo && spec.verified.how != VerifiedHow::Run {
+        out.push_str(
+            "> **Not proven:** nobody has seen a guard hold in this agent. Try a call that yours denies before you rely on it.\n\n",
+        );
+    }
     if let Some(trust) = &spec.trust {
         let _ = writeln!(out, "**Before hooks run:** {trust}\n");
     }
@@ -145,11 +150,21 @@ fn page(adapter: &Adapter) -> String {
         } else {
             ""
         };
-        let note = [written.to_owned(), moved, limited.to_owned()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("; ");
+        let documents = if file.path.contains("/$DOCUMENTS/") {
+            "`$DOCUMENTS` is the folder that `xdg-user-dir DOCUMENTS` prints, on Linux desktops where that is not `~/Documents`"
+        } else {
+            ""
+        };
+        let note = [
+            written.to_owned(),
+            moved,
+            limited.to_owned(),
+            documents.to_owned(),
+        ]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ");
         row(
             &mut out,
             &[

@@ -259,6 +259,9 @@ pub struct DetectSpec {
     /// JSON pointers that its payloads have. `!/a`: must be missing; `/a=b`: is
     /// that text; `/a*=b`: is a text that contains it.
     pub payload: Vec<Str>,
+    /// Variables of an agent that runs hooks of this one's files with payloads of the
+    /// same form: where one is set, that agent calls.
+    pub caller_env: Vec<Str>,
     /// Variables that mean that no user is present.
     pub unattended: Vec<Str>,
     /// Arguments of the program that mean that no user is present.

@@ -174,3 +174,27 @@ fn a_table_cannot_extend_itself_or_nothing() {
             .contains("`[inherit]` without `extends`")
     );
 }
+
+#[test]
+fn a_table_may_have_several_rows_of_one_tool() {
+    let agent = read(
+        r#"
+[inherit]
+tools = []
+
+[[tool]]
+is = "file_read"
+native = "editor"
+when = { command = "view" }
+keys = { path = "path" }
+
+[[tool]]
+is = "file_edit"
+native = "editor"
+keys = { path = "path" }
+"#,
+    )
+    .unwrap();
+    let tools: Vec<_> = agent.tools.iter().map(|tool| tool.is.as_ref()).collect();
+    assert_eq!(tools, ["file_read", "file_edit"]);
+}

@@ -28,7 +28,10 @@ pub fn detect(path: Option<&str>, document: &Value) -> Option<DetectedConfig> {
     }
     let mut best: Option<(usize, DetectedConfig)> = None;
     let mut candidates: Vec<&'static Adapter> = path
-        .map(|path| anyhook_agents::with_path(|file| path_ends_like(path, file)).collect())
+        .map(|path| {
+            let found = anyhook_agents::with_path(|file| path_ends_like(path, file));
+            found.filter(|adapter| !adapter.spec.pseudo).collect()
+        })
         .unwrap_or_default();
     // A path outweighs any shape: if it fits some agents, only these are considered.
     if candidates.is_empty() {
@@ -97,13 +100,16 @@ fn score_agent(
         .spec
         .files
         .iter()
+        .filter(|_| !adapter.spec.pseudo)
         .filter(|file| path.is_some_and(|path| path_ends_like(path, &file.path)))
         .map(|file| {
             let variant = file.variant.as_deref();
             let shape = shape_score(adapter, adapter.config(variant), document);
             // An exact path is stronger evidence than a pattern.
             let exact = usize::from(!file.path.contains('*')) * PATH;
-            (PATH + exact + shape, variant, true)
+            // Of two paths that fit the longer one says more.
+            let length = file.path.trim_start_matches("~/").split('/').count() << 10;
+            (PATH + exact + length + shape, variant, true)
         });
     let main = &adapter.spec.config;
     let variants = main.variant.iter();
@@ -120,12 +126,13 @@ fn score_agent(
     })
 }
 
-/// Whether `path` ends like the path of the agent's file. `*` matches one name.
+/// Whether `path` ends like the path of the agent's file. `*` matches one name; a file
+/// of the project's root has a name that only this agent uses.
 fn path_ends_like(path: &str, pattern: &str) -> bool {
     let path: Vec<&str> = path.split(['/', '\\']).collect();
     let pattern = pattern.trim_start_matches("~/").trim_start_matches('/');
     let pattern: Vec<&str> = pattern.split('/').collect();
-    if pattern.len() < 2 || path.len() < pattern.len() {
+    if path.len() < pattern.len() {
         return false;
     }
     path.iter()

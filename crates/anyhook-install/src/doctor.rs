@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
-use anyhook_agents::spec::{Hazard, Scope, VerifiedHow};
+use anyhook_agents::spec::{Hazard, Scope};
 pub use anyhook_model::Severity;
 use serde::Serialize;
 
@@ -32,6 +32,7 @@ use crate::installation::Installation;
 use crate::machine::Machine;
 use crate::native_hooks::ActiveHooks;
 use crate::needs::{EventSelection, ManifestNeeds};
+use crate::notes;
 use crate::program::{ProgramNaming, ProgramPlan};
 use crate::select;
 use crate::target::Target;
@@ -239,17 +240,9 @@ fn unread_here(machine: &Machine, bridged: &[&Target]) -> Option<DoctorFinding> 
 
 /// An agent whose table was never compared with the running client.
 fn unproven(adapter: &Adapter, bridged: &[&Target]) -> Option<DoctorFinding> {
-    let source = match adapter.spec.verified.how {
-        VerifiedHow::Run => return None,
-        VerifiedHow::Source => "source code",
-        VerifiedHow::Docs => "documentation",
-    };
-    let what = format!(
-        "what anyhook knows about {} comes from its {source} ({})",
-        adapter.spec.name, adapter.spec.verified.version
-    );
+    let what = notes::unproven_source(&adapter.spec)?;
     Some(
-        DoctorFinding::new(Severity::Info, "unproven", what)
+        DoctorFinding::new(Severity::Warning, "unproven", what)
             .for_target(bridged.first()?)
             .why("no guard was ever seen to hold in it")
             .remedy("try a call that your guard denies, and see that it does not run"),

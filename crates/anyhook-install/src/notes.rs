@@ -1,6 +1,6 @@
 //! What users should know after an installation.
 
-use anyhook_agents::spec::Scope;
+use anyhook_agents::spec::{AgentSpec, Scope, VerifiedHow};
 use anyhook_model::Format;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ const SCOPES: [Scope; 3] = [Scope::Project, Scope::Local, Scope::User];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstallNote {
     /// What it is about: `trust`, `twice`, `folder`, `link`, `kept`, `path`, `format`, `name`,
-    /// `legacy`, `nothing`, `copy`, `daemon`.
+    /// `legacy`, `nothing`, `copy`, `daemon`, `unproven`.
     #[serde(rename = "code")]
     pub about: &'static str,
     #[serde(rename = "message")]
@@ -47,6 +47,7 @@ pub fn agent_notes(
     if let Some(legacy) = &spec.legacy {
         notes.push(note("legacy", legacy.as_ref()));
     }
+    notes.extend(unproven_note(spec));
     match (agent_trust::trust_state(machine, target), &spec.trust) {
         (AgentTrust::Missing(what), Some(text)) => {
             let text = format!("{what}. {text} `anyhook install --accept-trust` does it for you.");
@@ -76,6 +77,28 @@ pub fn agent_notes(
     notes.extend(strict_json_note(target));
     notes.extend(renamed_script_notes(target));
     notes
+}
+
+/// Where the facts about an agent come from that nobody has run.
+pub(crate) fn unproven_source(spec: &AgentSpec) -> Option<String> {
+    let source = match spec.verified.how {
+        VerifiedHow::Run => return None,
+        VerifiedHow::Source => "source code",
+        VerifiedHow::Docs => "documentation",
+    };
+    Some(format!(
+        "what anyhook knows about {} comes from its {source} ({})",
+        spec.name, spec.verified.version
+    ))
+}
+
+/// That nobody has seen a guard hold in this agent.
+fn unproven_note(spec: &AgentSpec) -> Option<InstallNote> {
+    let text = format!(
+        "{}; nobody has seen a guard hold in it, so try a call that yours denies before you rely on it",
+        unproven_source(spec)?
+    );
+    Some(note("unproven", text))
 }
 
 /// Which calls go to the daemon, and what happens while it is stopped.

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use anyhook_agents::spec::Scope;
+use anyhook_agents::spec::{Scope, VerifiedHow};
 use anyhook_testkit::cases::{self, Case};
 use anyhook_testkit::{ProcessOutput, Scratch};
 use serde_json::Value;
@@ -135,9 +135,12 @@ fn every_installed_entry_is_proved() {
         assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
         let ran = anyhook(&scratch, &["doctor", "--agent", slug, "--json"]).unwrap();
         let report = ran.json().unwrap();
+        // What nobody has run is said to be so, and nothing else is wrong.
+        let is_proven = adapter.spec.verified.how == VerifiedHow::Run;
+        let unproven = (!is_proven).then(|| format!("unproven {slug}"));
         assert_eq!(
             found(&report),
-            Vec::<String>::new(),
+            unproven.into_iter().collect::<Vec<_>>(),
             "{slug}: {}",
             ran.stdout
         );
@@ -145,8 +148,10 @@ fn every_installed_entry_is_proved() {
             report["fired"].as_u64().unwrap(),
             report["answered"].as_u64().unwrap(),
         );
+        // One agent has a single event.
+        let least = adapter.spec.events.len().min(3) as u64;
         assert!(
-            fired > 2 && fired == answered,
+            fired >= least && fired == answered,
             "{slug}: {answered} of {fired}"
         );
         let uninstall = ["uninstall", "--agent", slug, "--scope", scope];

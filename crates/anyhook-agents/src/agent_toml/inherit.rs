@@ -211,10 +211,13 @@ fn row_name(path: &[&str]) -> Option<&'static str> {
 
 fn merge_rows<'a>(name: &str, base: DeArray<'a>, own: DeArray<'a>) -> DeArray<'a> {
     let mut rows: Vec<Spanned<DeValue<'a>>> = base.into_iter().collect();
+    // A table may have several rows of one name itself (a tool with `when`).
+    let inherited = rows.len();
     for row in own {
         let wanted = text_at(&row, name).map(str::to_owned);
         let same = rows
             .iter_mut()
+            .take(inherited)
             .find(|old| wanted.is_some() && text_at(old, name) == wanted.as_deref());
         match same {
             Some(old) => {

@@ -257,6 +257,13 @@ pub(crate) fn variable_in_env(adapter: &Adapter) -> Option<&str> {
     marks.find(|mark| has_variable(mark))
 }
 
+/// Whether an agent's variable is set that runs this one's hooks with payloads of
+/// the same form.
+pub(crate) fn has_caller_variable(adapter: &Adapter) -> bool {
+    let mut marks = adapter.spec.detect.caller_env.iter();
+    marks.any(|mark| has_variable(mark))
+}
+
 fn has_variable(mark: &str) -> bool {
     match mark.split_once('=') {
         Some((name, value)) => env::by_name_os(name).is_some_and(|found| found == value),
@@ -347,7 +354,7 @@ fn may_have(adapter: &Adapter, payload: &Value) -> bool {
 }
 
 /// Whether the agent has the tool of a payload, or the payload names none.
-fn knows_tool(adapter: &Adapter, payload: &Value) -> bool {
+pub(crate) fn knows_tool(adapter: &Adapter, payload: &Value) -> bool {
     let Ok(decoded) = adapter.decode(payload, None) else {
         return true;
     };

@@ -8,7 +8,9 @@
 //!
 //! The rule, cheapest check first:
 //!
-//! 1. The payload has the marks of the named agent: it is the named agent.
+//! 1. The payload has the marks of the named agent: it is the named agent, unless
+//!    its table names a variable of an agent whose payloads have the same form, and
+//!    that one is set.
 //! 2. No field contradicts the named agent, it only lacks a mark (such as a
 //!    transcript outside the usual folder): it is the named agent. A field
 //!    contradicts if its table forbids it (`!/field`) or does not know it, and
@@ -24,12 +26,14 @@
 use anyhook_agents::{Adapter, AgentHandle};
 use serde_json::Value;
 
-use crate::agent::adapter::variable_in_env;
+use crate::agent::adapter::{has_caller_variable, knows_tool, variable_in_env};
 
 /// The agent that calls instead of `named`; `None`: the named one itself.
 pub(crate) fn caller(named: &Adapter, payload: &Value, event: Option<&str>) -> Option<AgentHandle> {
     let has_marks = !named.spec.detect.payload.is_empty();
-    if !has_marks || named.recognises(payload) || !contradicts(named, payload, event) {
+    let is_unclear = has_caller_variable(named);
+    let fits = || named.recognises(payload) || !contradicts(named, payload, event);
+    if !has_marks || (!is_unclear && fits()) {
         return None;
     }
     let named = anyhook_agents::get(&named.spec.id)?;
@@ -39,8 +43,10 @@ pub(crate) fn caller(named: &Adapter, payload: &Value, event: Option<&str>) -> O
     };
     let mut candidates: Vec<&Adapter> = anyhook_agents::all()
         // Agents that read each other's files know each other's payloads.
-        .filter(|other| reads(other, named) && !reads(named, other))
+        .filter(|other| reads(other, named) && (is_unclear || !reads(named, other)))
         .filter(|other| knows_event(other, payload, event))
+        // The variable may be inherited: a tool that only the named agent has is its own.
+        .filter(|other| !is_unclear || knows_tool(other, payload))
         .collect();
     let with_variable = candidates
         .iter()

@@ -85,7 +85,7 @@ const PLAIN: Client = Client {
     has_args: false,
 };
 
-pub(crate) const CLIENTS: [Client; 20] = [
+pub(crate) const CLIENTS: [Client; 26] = [
     Client {
         slug: "auggie",
         matching: Matching::RegexMcpApart,
@@ -139,9 +139,21 @@ pub(crate) const CLIENTS: [Client; 20] = [
         ..PLAIN
     },
     Client {
+        slug: "crush",
+        project_variables: &["CRUSH_PROJECT_DIR"],
+        tool_variable: Some("CRUSH_TOOL_NAME"),
+        keys: keys_with_shell("bash"),
+        ..PLAIN
+    },
+    Client {
         slug: "cursor",
         project_variables: &["CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
         keys: keys_with_shell("Shell"),
+        ..PLAIN
+    },
+    Client {
+        slug: "deepagents-code",
+        matching: Matching::ListOrRegex(", -"),
         ..PLAIN
     },
     Client {
@@ -166,6 +178,14 @@ pub(crate) const CLIENTS: [Client; 20] = [
         start: Start::ShellWithText,
         project_variables: &["GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"],
         keys: keys_with_shell("run_shell_command"),
+        ..PLAIN
+    },
+    Client {
+        slug: "goose",
+        keys: PayloadKeys {
+            path: &["tool_input", "path"],
+            ..keys_with_shell("developer__shell")
+        },
         ..PLAIN
     },
     Client {
@@ -223,6 +243,12 @@ pub(crate) const CLIENTS: [Client; 20] = [
         ..PLAIN
     },
     Client {
+        slug: "letta-code",
+        matching: Matching::AnchoredRegex,
+        project_variables: &["LETTA_WORKING_DIR"],
+        ..PLAIN
+    },
+    Client {
         slug: "mistral-vibe",
         matching: Matching::NameOrMarkedRegex,
         aliases: &[
@@ -245,12 +271,29 @@ pub(crate) const CLIENTS: [Client; 20] = [
         ..PLAIN
     },
     Client {
+        slug: "openhands",
+        matching: Matching::AnchoredRegex,
+        project_variables: &["OPENHANDS_PROJECT_DIR"],
+        tool_variable: Some("OPENHANDS_TOOL_NAME"),
+        keys: PayloadKeys {
+            path: &["tool_input", "path"],
+            ..keys_with_shell("terminal")
+        },
+        ..PLAIN
+    },
+    Client {
         slug: "pi",
         keys: PayloadKeys {
             command: &["input", "command"],
             path: &["input", "path"],
             shell: Some(("toolName", "bash")),
         },
+        ..PLAIN
+    },
+    Client {
+        slug: "qoder",
+        matching: Matching::ListOrRegex(", -"),
+        project_variables: &["QODER_PROJECT_DIR"],
         ..PLAIN
     },
     Client {
