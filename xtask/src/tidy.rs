@@ -64,13 +64,17 @@ const NAMED: &[(&str, &str)] = &[
     ),
 ];
 
+/// Variables that many agents set, each with its own name as the value.
+const SHARED_VARIABLES: [&str; 2] = ["AGENT", "AI_AGENT"];
+
 /// Strings that only an agent's folder may know: its names, its variables and its
 /// files.
 fn own_words(spec: &anyhook_agents::spec::AgentSpec) -> impl Iterator<Item = &str> {
     let variables = spec.env.keys().chain(&spec.detect.env);
     let variables = variables
         .map(|mark| mark.split('=').next().unwrap_or(mark))
-        .filter(|name| name.chars().all(|letter| !letter.is_lowercase()));
+        .filter(|name| name.chars().all(|letter| !letter.is_lowercase()))
+        .filter(|name| !SHARED_VARIABLES.contains(name));
     std::iter::once(spec.id.as_ref())
         .chain(spec.aliases.iter().map(AsRef::as_ref))
         .chain(variables)

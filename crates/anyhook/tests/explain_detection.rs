@@ -6,6 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_testkit::Scratch;
 use serde_json::Value;
@@ -96,6 +97,23 @@ fn by_the_form_of_the_payload() {
     );
 }
 
+/// Names an event of the agent where it names one, unless something else is there.
+fn with_event(adapter: &Adapter, payload: &Value) -> Value {
+    let mut payload = payload.clone();
+    let key = adapter
+        .spec
+        .payload
+        .event_at
+        .as_deref()
+        .unwrap_or_default()
+        .trim_start_matches('/');
+    let native = &adapter.spec.events[0].native;
+    if payload.get(key).is_none() {
+        payload[key] = Value::from(native.as_ref());
+    }
+    payload
+}
+
 #[test]
 fn by_a_variable_before_the_payload() {
     let scratch = Scratch::new().unwrap();
@@ -109,8 +127,11 @@ fn by_a_variable_before_the_payload() {
             let own = all
                 .iter()
                 .find(|capture| capture.adapter.spec.id == adapter.spec.id);
-            let payload = own.map_or(&misleading, |capture| &capture.payload);
-            let report = explain(&scratch, payload, Some((name, value))).unwrap();
+            let payload = own.map_or_else(
+                || with_event(adapter, &misleading),
+                |capture| capture.payload.clone(),
+            );
+            let report = explain(&scratch, &payload, Some((name, value))).unwrap();
             assert_eq!(report["agent"], adapter.spec.id.as_ref(), "{mark}");
             assert_eq!(report["why"], format!("the variable `{mark}`"));
             tried += 1;

@@ -1,15 +1,16 @@
 //! Letta Code 0.25.9, from its source (`hooks/executor`, `hooks/index`): the exit
 //! code decides. JSON is read only where hooks run side by side (after a tool).
+//! Its PermissionRequest is left out: a hook that ends with 0 grants the permission,
+//! so a guard without an objection would approve.
 
 use crate::reference_model::call::{Call, text};
-use crate::reference_model::{Action, Model, Reaction};
+use crate::reference_model::{Model, Reaction};
 
 pub(super) const MODEL: Model = Model {
     events: &[
         "PreToolUse",
         "PostToolUse",
         "PostToolUseFailure",
-        "PermissionRequest",
         "UserPromptSubmit",
         "SessionStart",
         "SessionEnd",
@@ -27,8 +28,6 @@ fn react(call: &Call) -> Reaction {
     let words = Some(call.stderr).filter(|words| !words.is_empty());
     match (call.event, call.exit) {
         ("PreToolUse", Some(2)) => r.deny(words.or(Some("Blocked by hook"))),
-        ("PermissionRequest", Some(2)) => r.deny(words.or(Some("Denied by hook"))),
-        ("PermissionRequest", Some(0)) => r.skips_approval = true,
         ("UserPromptSubmit", Some(2)) => {
             r.block();
             r.show_user(words);
@@ -46,12 +45,7 @@ fn react(call: &Call) -> Reaction {
             r.show_model(nested.or(text(&json, "/additionalContext")));
         }
         (_, Some(0 | 2)) => {}
-        _ => {
-            r = Reaction::failed("an error: the client goes on");
-            if call.event == "PermissionRequest" {
-                r.action = Action::AskUser;
-            }
-        }
+        _ => r = Reaction::failed("an error: the client goes on"),
     }
     r
 }

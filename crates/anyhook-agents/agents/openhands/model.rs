@@ -33,7 +33,10 @@ fn react(call: &Call) -> Reaction {
     let mut r = Reaction::default();
     match (call.event, blocks) {
         ("PreToolUse", true) => r.deny(reason),
-        ("UserPromptSubmit", true) => r.block(),
+        ("UserPromptSubmit", true) => {
+            r.block();
+            r.add_note("the prompt is refused without its reason");
+        }
         ("UserPromptSubmit" | "SessionStart", _) => r.show_model(context),
         // The context of a hook takes the place of its reason.
         ("Stop", true) => r.send_back(context.or(reason)),

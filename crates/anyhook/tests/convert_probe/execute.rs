@@ -158,6 +158,7 @@ impl Executor {
                 client.start(&self.scratch, entry.handler, tool, &payload)
             });
             let fails_closed = entry.handler.get("onFailure") == Some(&json!("block"))
+                || entry.handler.get("on_failure") == Some(&json!("block"))
                 || entry.handler.get("failClosed") == Some(&json!(true))
                 || entry.handler.get("strict") == Some(&json!(true));
             outputs.push((output, fails_closed));

@@ -52,10 +52,10 @@ pub(super) fn reads_whole(text: &str, object: &str) -> bool {
     while let Some(name) = names.get(next).cloned() {
         next += 1;
         for (left, right) in word_places(text, &name) {
-            match Access::at(text, left, right) {
-                Access::Harmless => {}
-                Access::Whole => return true,
-                Access::Renamed(others) => {
+            match KeyAccess::at(text, left, right) {
+                KeyAccess::Harmless => {}
+                KeyAccess::Whole => return true,
+                KeyAccess::Renamed(others) => {
                     for other in others {
                         if names.len() == MAX_NAMES {
                             return true;
@@ -72,14 +72,14 @@ pub(super) fn reads_whole(text: &str, object: &str) -> bool {
 }
 
 /// What is done with an object in one place.
-enum Access {
+enum KeyAccess {
     /// One key is read, or nothing.
     Harmless,
     Whole,
     Renamed(Vec<String>),
 }
 
-impl Access {
+impl KeyAccess {
     fn at(text: &str, left: &str, right: &str) -> Self {
         let line_start = left.rfind('\n').map_or(0, |end| end + 1);
         let before = left.get(line_start..).unwrap_or_default();
