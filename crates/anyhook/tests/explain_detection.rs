@@ -97,19 +97,12 @@ fn by_the_form_of_the_payload() {
     );
 }
 
-/// Names an event of the agent where it names one, unless something else is there.
+/// Names an event of the agent in the place where it names one.
 fn with_event(adapter: &Adapter, payload: &Value) -> Value {
     let mut payload = payload.clone();
-    let key = adapter
-        .spec
-        .payload
-        .event_at
-        .as_deref()
-        .unwrap_or_default()
-        .trim_start_matches('/');
-    let native = &adapter.spec.events[0].native;
-    if payload.get(key).is_none() {
-        payload[key] = Value::from(native.as_ref());
+    let place = adapter.spec.payload.event_at.as_deref().unwrap_or_default();
+    if !place.is_empty() {
+        payload[place.trim_start_matches('/')] = adapter.spec.events[0].native.as_ref().into();
     }
     payload
 }
