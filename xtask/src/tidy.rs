@@ -64,8 +64,8 @@ const NAMED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Variables that many agents set, each with its own name as the value.
-const SHARED_VARIABLES: [&str; 2] = ["AGENT", "AI_AGENT"];
+/// Variables that several agents set, each with its own name as the value.
+const SHARED_VARIABLES: [&str; 1] = ["AI_AGENT"];
 
 /// Strings that only an agent's folder may know: its names, its variables and its
 /// files.

@@ -85,7 +85,7 @@ const PLAIN: Client = Client {
     has_args: false,
 };
 
-pub(crate) const CLIENTS: [Client; 26] = [
+pub(crate) const CLIENTS: [Client; 23] = [
     Client {
         slug: "auggie",
         matching: Matching::RegexMcpApart,
@@ -139,13 +139,6 @@ pub(crate) const CLIENTS: [Client; 26] = [
         ..PLAIN
     },
     Client {
-        slug: "crush",
-        project_variables: &["CRUSH_PROJECT_DIR"],
-        tool_variable: Some("CRUSH_TOOL_NAME"),
-        keys: keys_with_shell("bash"),
-        ..PLAIN
-    },
-    Client {
         slug: "cursor",
         project_variables: &["CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
         keys: keys_with_shell("Shell"),
@@ -178,14 +171,6 @@ pub(crate) const CLIENTS: [Client; 26] = [
         start: Start::ShellWithText,
         project_variables: &["GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"],
         keys: keys_with_shell("run_shell_command"),
-        ..PLAIN
-    },
-    Client {
-        slug: "goose",
-        keys: PayloadKeys {
-            path: &["tool_input", "path"],
-            ..keys_with_shell("developer__shell")
-        },
         ..PLAIN
     },
     Client {
@@ -240,12 +225,6 @@ pub(crate) const CLIENTS: [Client; 26] = [
             path: &["tool_input", "path"],
             ..keys_with_shell("execute_bash")
         },
-        ..PLAIN
-    },
-    Client {
-        slug: "letta-code",
-        matching: Matching::AnchoredRegex,
-        project_variables: &["LETTA_WORKING_DIR"],
         ..PLAIN
     },
     Client {

@@ -237,7 +237,6 @@ fn an_entry_that_is_not_read_in_a_subfolder_is_reported() {
     let expected = [
         "claude-code",
         "gemini-cli",
-        "letta-code",
         "mistral-vibe",
         "openhands",
         "pi",
