@@ -47,10 +47,10 @@ fn react(call: &Call) -> Reaction {
         },
         _ => return failed(r, "not 0 and not 2"),
     };
-    if answer.get("suppressOutput") != Some(&Value::Bool(true)) {
-        r.show_user(text(&answer, "/systemMessage"));
-    } else {
+    if answer.get("suppressOutput") == Some(&Value::Bool(true)) {
         r.output_suppressed = true;
+    } else {
+        r.show_user(text(&answer, "/systemMessage"));
     }
     verdict(call, &answer, &mut r);
     r
