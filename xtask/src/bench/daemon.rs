@@ -109,7 +109,7 @@ const MAX_INGEST_MIB: f64 = 150.0;
 
 /// The peak memory of a daemon to which many machines send records at once.
 fn measure_ingest_memory(setup: &Setup) -> Result<(), String> {
-    let daemon = DaemonProcess::start(setup)?;
+    let daemon = DaemonProcess::start(setup, &[])?;
     let address = daemon.url.trim_start_matches("http://");
     let token = fs::read_to_string(setup.folder.join("state/token"));
     let token = token.map_err(|error| format!("the daemon's token: {error}"))?;
@@ -185,9 +185,9 @@ fn peak_memory_mib(process: u32) -> Result<f64, String> {
 }
 
 /// A running `anyhook serve`, killed on drop.
-struct DaemonProcess {
+pub(super) struct DaemonProcess {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Drop for DaemonProcess {
@@ -198,10 +198,11 @@ impl Drop for DaemonProcess {
 }
 
 impl DaemonProcess {
-    fn start(setup: &Setup) -> Result<Self, String> {
+    pub(super) fn start(setup: &Setup, more: &[&str]) -> Result<Self, String> {
         let mut child = setup
             .command()
             .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| error.to_string())?;
@@ -219,7 +220,7 @@ impl DaemonProcess {
 fn measure_dispatcher(setup: &Setup) -> Result<(), String> {
     let config = setup.folder.join("config");
     fs::create_dir_all(&config).map_err(|error| error.to_string())?;
-    let daemon = DaemonProcess::start(setup)?;
+    let daemon = DaemonProcess::start(setup, &[])?;
     let url = daemon.url.as_str();
     let run = |more: Vec<&str>| {
         let more: Vec<String> = more.into_iter().map(str::to_owned).collect();

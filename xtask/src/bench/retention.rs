@@ -5,15 +5,15 @@
 //! deletes from it; without it one is made (`--events N`).
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::Setup;
+use super::daemon::DaemonProcess;
 use crate::run::{cargo, run as run_command};
 
 const DEFAULT_EVENTS: &str = "1000000";
@@ -180,44 +180,25 @@ fn at_rate(
     }
 }
 
-/// A running `anyhook serve`, killed on drop.
+/// What is sent to a running `anyhook serve`.
 struct Daemon {
-    child: Child,
-    address: String,
+    process: DaemonProcess,
     token: String,
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Daemon {
     fn start(setup: &Setup, store: &str, more: &[&str]) -> Outcome<Self> {
-        let mut command = setup.command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--json"]);
-        command.args(["--store", store]).args(more);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let mut line = String::new();
-        if let Some(out) = child.stdout.take() {
-            let _ = BufReader::new(out).read_line(&mut line);
-        }
-        let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        let url = said.get("url").and_then(Value::as_str);
-        let address = url.and_then(|url| url.strip_prefix("http://"));
-        let address = address.ok_or("the daemon did not start")?.to_owned();
+        let process = DaemonProcess::start(setup, &[&["--store", store], more].concat())?;
         let token = fs::read_to_string(setup.folder.join("state/token"));
         let token = token.map_err(|error| format!("the daemon's token: {error}"))?;
         Ok(Self {
-            child,
-            address,
+            process,
             token: token.trim().to_owned(),
         })
+    }
+
+    fn address(&self) -> &str {
+        self.process.url.trim_start_matches("http://")
     }
 
     fn hook_call(&self, session: &str, number: u64) -> Outcome<()> {
@@ -265,10 +246,10 @@ impl Daemon {
 
     fn send(&self, method: &str, path: &str, form: &str, body: &str) -> Outcome<String> {
         let exchange = || -> std::io::Result<String> {
-            let mut stream = TcpStream::connect(&self.address)?;
+            let mut stream = TcpStream::connect(self.address())?;
             let head = format!(
                 "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: {form}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-                self.address,
+                self.address(),
                 self.token,
                 body.len()
             );
