@@ -196,7 +196,7 @@ impl LocalDaemon<'_> {
         match status {
             Some(200 | 400) => Ok(()),
             Some(401) => Err(ServerProblem::Away(format!(
-                "{} wants its token, which an http hook does not send; start it without `--require-token`",
+                "{} requires its token, which an http hook does not send; start it without `--require-token`",
                 self.name
             ))
             .into()),
@@ -221,7 +221,7 @@ impl LocalDaemon<'_> {
         let mut answer = Vec::new();
         self.read_answer(&mut stream, &mut answer).map_err(away)?;
         let reply = parse_reply(&answer).filter(|reply| reply.status == 200);
-        let unknown = || ServerProblem::Away(format!("{name} does not say how it is"));
+        let unknown = || ServerProblem::Away(format!("{name} does not report its state"));
         Ok(reply.ok_or_else(unknown)?.body)
     }
 
