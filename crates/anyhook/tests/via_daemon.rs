@@ -366,6 +366,38 @@ fn doctor_notices_a_daemon_that_runs_other_hooks() {
     }
 }
 
+/// Another user's daemon may listen on the port while the user's own is stopped, and a daemon
+/// may have been started with other folders, or to run no hooks.
+#[test]
+fn a_daemon_that_does_not_run_the_users_hooks_answers_no_entry() {
+    let scratch = guarded();
+    let moved = scratch.root().join("moved").to_string_lossy().into_owned();
+    let other = Scratch::new().unwrap();
+    for (of, variable, value) in [
+        (&other, "TZ", "UTC"),
+        (&scratch, "ANYHOOK", "0"),
+        (&scratch, "ANYHOOK_CONFIG_DIR", moved.as_str()),
+        (&scratch, "HOME", moved.as_str()),
+    ] {
+        let daemon = Daemon::start_with(of, &[], &[(variable, value)]);
+        install(&scratch, "claude-code", &daemon.url);
+        let hooks = claude_handlers_jsonc(&scratch);
+        for event in ["PreToolUse", "PostToolUse", "PostToolBatch"] {
+            let url = hooks[event][0]["hooks"][0]["url"].as_str().unwrap();
+            let reply = daemon.post(url.strip_prefix(&daemon.url).unwrap(), CLAUDE_CALL);
+            assert_eq!(reply.status, 503, "{variable} {event}: {}", reply.body);
+        }
+        let server = ["run", "--agent", "claude-code", "--server", &daemon.url];
+        let ran = anyhook(&scratch, &server, CLAUDE_CALL);
+        assert!(ran.stdout.contains("\"deny\""), "{variable}: {ran:?}");
+        if has_node() {
+            install(&scratch, "opencode", "daemon");
+            assert_eq!(plugin_call(&scratch), "denied by the program", "{variable}");
+        }
+        assert_eq!(daemon.end(), Some(0));
+    }
+}
+
 #[test]
 fn serve_says_at_its_start_that_no_hook_will_run() {
     let scratch = guarded();

@@ -144,7 +144,7 @@ mod tests {
             .bridge_plugin(&BridgeCall {
                 command: &command,
                 seconds: 60.0,
-                socket: None,
+                daemon: None,
             })
             .unwrap();
         assert!(text.contains("\"timeout\":60000"));

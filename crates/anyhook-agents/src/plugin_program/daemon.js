@@ -27,7 +27,7 @@ async function askDaemon(entry, text, directory) {
   }, CHECK_INTERVAL_MS);
   const limit = entry.timeout && setTimeout(() => controller.abort(), entry.timeout);
   try {
-    const { status, head, body } = await request(entry.socket, `/hooks/${entry.agent}`, "POST", headers, text, controller.signal);
+    const { status, head, body } = await request(entry.socket, `/hooks/${entry.agent}?folders=${entry.folders}`, "POST", headers, text, controller.signal);
     const code = Number.parseInt(head.get("x-anyhook-exit-code") ?? "", 10);
     if (status !== 200 || Number.isNaN(code)) return undefined;
     return { code, out: body, errors: decodeURIComponent(head.get("x-anyhook-stderr") ?? "") };

@@ -1,7 +1,7 @@
 //! The entry of one event: a command line of the program, or a call of the daemon.
 
-use anyhook_agents::Placement;
 use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Scope, WindowsShell};
+use anyhook_agents::{BridgeDaemon, Placement};
 use anyhook_edit::Key;
 use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, HandlerKind, Manifest, Platform};
@@ -136,6 +136,7 @@ impl Installation {
             &self.target,
             name,
             timeout,
+            &self.folders,
         ))
     }
 
@@ -153,11 +154,15 @@ impl Installation {
         switch.into_iter().collect()
     }
 
-    /// The socket that a generated program asks first.
-    pub(super) fn plugin_socket(&self) -> Option<&str> {
+    /// The daemon that a generated program asks first.
+    pub(super) fn plugin_daemon(&self) -> Option<BridgeDaemon<'_>> {
         let is_wanted = self.transport != BridgeTransport::Process && cfg!(unix);
         let is_wanted = is_wanted && !self.managed.has_hooks;
-        self.socket.to_str().filter(|_| is_wanted)
+        let socket = self.socket.to_str().filter(|_| is_wanted)?;
+        Some(BridgeDaemon {
+            socket,
+            folders: &self.folders,
+        })
     }
 
     /// The events whose entries call the daemon.

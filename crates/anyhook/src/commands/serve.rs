@@ -71,7 +71,9 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     anyhook_run::run::exec::start_watchdog();
     let engine = Engine::from_env();
     if engine.off {
-        terminal.note("`ANYHOOK=0` is set: no hook runs, and every call is let through.");
+        terminal.note(
+            "`ANYHOOK=0` is set: no hook runs. Entries that `anyhook install` wrote get no answer.",
+        );
     }
     let state = engine.dirs.state.clone();
     event_log::create_private_folder(&state)?;
