@@ -35,7 +35,7 @@ const HOME: env::Variable = if cfg!(windows) {
 pub(crate) const SWITCHED_OFF: &str = "switched off (`ANYHOOK=0`): no hook runs";
 
 /// Variables that move a folder of anyhook, without the home.
-const MOVING: [env::Variable; 5] = [
+const FOLDER_VARIABLES: [env::Variable; 5] = [
     env::ANYHOOK_CONFIG_DIR,
     env::ANYHOOK_STATE_DIR,
     env::ANYHOOK_MANAGED_DIR,
@@ -48,7 +48,10 @@ const MOVING: [env::Variable; 5] = [
 /// user's account.
 pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     let mut notices = Vec::new();
-    if MOVING.iter().any(|variable| variable.os().is_some()) {
+    if FOLDER_VARIABLES
+        .iter()
+        .any(|variable| variable.os().is_some())
+    {
         notices.extend(hidden_folders(dirs, env::HOME.os().as_deref()));
     }
     #[cfg(unix)]
@@ -66,7 +69,9 @@ fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
         if name == env::HOME.name {
             return home.map(OsStr::to_owned);
         }
-        let is_moving = MOVING.iter().any(|variable| variable.name == name);
+        let is_moving = FOLDER_VARIABLES
+            .iter()
+            .any(|variable| variable.name == name);
         (!is_moving).then(|| env::by_name_os(name)).flatten()
     };
     notices_of_hidden(dirs, &Dirs::from_lookup(lookup))
