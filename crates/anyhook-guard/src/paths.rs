@@ -1,10 +1,20 @@
 //! Paths as text: made absolute, compared with folders and patterns.
 
+mod windows;
+
+use std::borrow::Cow;
+
+/// Whether the usual file systems of this system take `.ENV` for `.env`.
+const IGNORES_CASE: bool = cfg!(any(windows, target_os = "macos"));
+
 /// An absolute path without `.`, `..` and double slashes. `None`: the path is
 /// relative and its folder is not known.
 pub(crate) fn normalize(cwd: Option<&str>, path: &str) -> Option<String> {
     let slashed;
-    let path = if is_windows_path(path) {
+    let path = if cfg!(windows) {
+        slashed = windows::plain_name(path);
+        slashed.as_str()
+    } else if is_windows_path(path) {
         slashed = path.replace('\\', "/");
         slashed.as_str()
     } else {
@@ -42,8 +52,24 @@ fn is_windows_path(path: &str) -> bool {
     has_drive(path) || (path.contains('\\') && !path.contains('/'))
 }
 
+/// What is equal for all names of a file that differ in nothing but capital letters.
+pub(crate) fn fold_case(path: &str) -> Cow<'_, str> {
+    if IGNORES_CASE {
+        Cow::Owned(path.to_lowercase())
+    } else {
+        Cow::Borrowed(path)
+    }
+}
+
+/// Whether two names are those of one file.
+pub(crate) fn is_same_name(name: &str, other: &str) -> bool {
+    name == other || IGNORES_CASE && fold_case(name) == fold_case(other)
+}
+
 /// Whether `path` is `folder` or inside it. Both are normalized.
 pub(crate) fn is_within(path: &str, folder: &str) -> bool {
+    let (path, folder) = (fold_case(path), fold_case(folder));
+    let (path, folder) = (&*path, &*folder);
     folder == "/"
         || path
             .strip_prefix(folder)
@@ -53,6 +79,22 @@ pub(crate) fn is_within(path: &str, folder: &str) -> bool {
 /// Whether a glob matches a whole text: `?`, `[…]`, `*` within a part of a path and
 /// `**` across parts.
 pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
+    exact_glob_matches(&fold_case(pattern), &fold_case(text))
+        || cfg!(windows) && text.contains('~') && matches_short_names(pattern, text)
+}
+
+/// Whether a glob matches a path with short names of Windows in it.
+fn matches_short_names(pattern: &str, text: &str) -> bool {
+    let pattern = pattern.strip_prefix("**/").unwrap_or(pattern);
+    let parts: Vec<&str> = pattern.split('/').collect();
+    let texts: Vec<&str> = text.split('/').collect();
+    let is_match = |(part, text): (&&str, &&str)| {
+        exact_glob_matches(&fold_case(part), &fold_case(text)) || windows::is_short_name(text, part)
+    };
+    texts.len() == parts.len() && parts.iter().zip(&texts).all(is_match)
+}
+
+fn exact_glob_matches(pattern: &str, text: &str) -> bool {
     // Most patterns are plain names, and a file of rules has hundreds.
     if !pattern.bytes().any(|byte| b"*?[".contains(&byte)) {
         return pattern == text;
@@ -168,16 +210,20 @@ pub(crate) fn path_matches(
     project: Option<&str>,
     home: Option<&str>,
 ) -> bool {
-    if let Some(matches) = matches_whole_folder(pattern, path, project, home) {
+    let (path, project) = (fold_case(path), project.map(fold_case));
+    let (path, project) = (&*path, project.as_deref());
+    let folded = fold_case(pattern);
+    let folded_home = home.map(fold_case);
+    if let Some(matches) = matches_whole_folder(&folded, path, project, folded_home.as_deref()) {
         return matches;
     }
-    let pattern = pattern.trim_end_matches('/');
+    let pattern = folded.trim_end_matches('/');
     let is_anchored = pattern.contains('/');
     let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
     let expanded;
     let pattern = match (pattern.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => {
-            expanded = format!("{home}/{rest}");
+            expanded = format!("{}/{rest}", fold_case(home));
             expanded.as_str()
         }
         _ => pattern,

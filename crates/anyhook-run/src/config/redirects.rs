@@ -14,11 +14,28 @@ use crate::agent::own::AGENTS_FOLDER;
 use crate::config::account;
 use crate::config::discover::{self, Dirs, is_config_name};
 
+/// The variables that name the usual folders.
+const CONFIG_BASE: env::Variable = if cfg!(windows) {
+    env::APPDATA
+} else {
+    env::XDG_CONFIG_HOME
+};
+const STATE_BASE: env::Variable = if cfg!(windows) {
+    env::LOCALAPPDATA
+} else {
+    env::XDG_STATE_HOME
+};
+const HOME: env::Variable = if cfg!(windows) {
+    env::USERPROFILE
+} else {
+    env::HOME
+};
+
 /// The notice when all hooks are switched off.
 pub(crate) const SWITCHED_OFF: &str = "switched off (`ANYHOOK=0`): no hook runs";
 
 /// Variables that move a folder of anyhook, without the home.
-const MOVING: [env::Variable; 5] = [
+const FOLDER_VARIABLES: [env::Variable; 5] = [
     env::ANYHOOK_CONFIG_DIR,
     env::ANYHOOK_STATE_DIR,
     env::ANYHOOK_MANAGED_DIR,
@@ -31,12 +48,18 @@ const MOVING: [env::Variable; 5] = [
 /// user's account.
 pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     let mut notices = Vec::new();
-    if MOVING.iter().any(|variable| variable.os().is_some()) {
+    if FOLDER_VARIABLES
+        .iter()
+        .any(|variable| variable.os().is_some())
+    {
         notices.extend(hidden_folders(dirs, env::HOME.os().as_deref()));
     }
+    #[cfg(unix)]
     if let Some(home) = real_home() {
         notices.extend(hidden_folders(dirs, Some(home.as_os_str())));
     }
+    #[cfg(windows)]
+    notices.extend(hidden_known_folders(dirs));
     notices
 }
 
@@ -46,22 +69,28 @@ fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
         if name == env::HOME.name {
             return home.map(OsStr::to_owned);
         }
-        let is_moving = MOVING.iter().any(|variable| variable.name == name);
+        let is_moving = FOLDER_VARIABLES
+            .iter()
+            .any(|variable| variable.name == name);
         (!is_moving).then(|| env::by_name_os(name)).flatten()
     };
-    let usual = Dirs::from_lookup(lookup);
+    notices_of_hidden(dirs, &Dirs::from_lookup(lookup))
+}
+
+/// A notice for each folder in use that hides a usual one with files.
+fn notices_of_hidden(dirs: &Dirs, usual: &Dirs) -> Vec<String> {
     let pairs = [
         (
             "configuration",
             &usual.config,
             &dirs.config,
-            [env::ANYHOOK_CONFIG_DIR, env::XDG_CONFIG_HOME, env::HOME],
+            [env::ANYHOOK_CONFIG_DIR, CONFIG_BASE, HOME],
         ),
         (
             "state",
             &usual.state,
             &dirs.state,
-            [env::ANYHOOK_STATE_DIR, env::XDG_STATE_HOME, env::HOME],
+            [env::ANYHOOK_STATE_DIR, STATE_BASE, HOME],
         ),
         (
             "managed",
@@ -95,10 +124,21 @@ fn real_home() -> Option<PathBuf> {
     (!is_same_folder(&real, &home)).then_some(real)
 }
 
-/// Windows names the user's folders by other variables, which agents do not set.
-#[cfg(not(unix))]
-fn real_home() -> Option<PathBuf> {
-    None
+/// The notices for the folders that Windows itself names, whatever its variables say.
+#[cfg(windows)]
+fn hidden_known_folders(dirs: &Dirs) -> Vec<String> {
+    use known_folders::{KnownFolder, get_known_folder_path};
+    let lookup = |name: &str| -> Option<OsString> {
+        let folder = match name {
+            _ if name == CONFIG_BASE.name => KnownFolder::RoamingAppData,
+            _ if name == STATE_BASE.name => KnownFolder::LocalAppData,
+            _ if name == HOME.name => KnownFolder::Profile,
+            _ if MOVING.iter().any(|variable| variable.name == name) => return None,
+            _ => return env::by_name_os(name),
+        };
+        get_known_folder_path(folder).map(OsString::from)
+    };
+    notices_of_hidden(dirs, &Dirs::from_lookup(lookup))
 }
 
 fn is_same_folder(one: &Path, other: &Path) -> bool {

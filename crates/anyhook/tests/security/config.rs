@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::json;
 
 use crate::locked::{BIN, LockedMachine, RUN, add_guard, dangerous, run_at_once};
@@ -169,8 +169,13 @@ fn a_repository_is_never_the_users_home() {
     let project = hostile_home().project();
     let absolute = project.to_string_lossy().into_owned();
     let nested = format!("{absolute}/.config/anyhook");
+    // Other names of the same folders, which a repository need not know the path for.
+    let (by_link, by_parent) = (
+        "/proc/self/cwd/.config/anyhook",
+        format!("{absolute}/../project/.config/anyhook"),
+    );
     drop(project);
-    let cases: [&[(&str, Option<&str>)]; 9] = [
+    let cases: [&[(&str, Option<&str>)]; 13] = [
         &[("HOME", None)],
         &[("HOME", Some(""))],
         &[("HOME", Some("."))],
@@ -180,6 +185,10 @@ fn a_repository_is_never_the_users_home() {
         &[("XDG_CONFIG_HOME", Some(".config"))],
         &[("HOME", Some(&absolute))],
         &[("ANYHOOK_CONFIG_DIR", Some(&nested))],
+        &[("ANYHOOK_CONFIG_DIR", Some(by_link))],
+        &[("ANYHOOK_CONFIG_DIR", Some(&by_parent))],
+        &[("XDG_CONFIG_HOME", Some("/proc/self/cwd/.config"))],
+        &[("HOME", Some("/proc/self/cwd"))],
     ];
     for variables in cases {
         let scratch = hostile_home();
@@ -199,7 +208,7 @@ fn a_repository_is_never_the_users_home() {
             "{variables:?}: {output:?}"
         );
         assert_eq!(output.exit, Some(0), "{variables:?}: {output:?}");
-        // What the user has set and does not count is told.
+        // A setting of the user that has no effect is reported.
         let is_set = variables
             .iter()
             .any(|(_, value)| value.is_some_and(|it| !it.is_empty()));
@@ -282,21 +291,10 @@ fn closed_descriptors_are_not_mistaken_for_files() {
     let scratch = trusted_project();
     let output = run_after(&scratch, "exec 1>&- 2>&-;");
     assert_eq!(output.stdout, "");
-    let mut folders = vec![scratch.state()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            if entry.path().is_dir() {
-                folders.push(entry.path());
-            } else {
-                let mut text = Vec::new();
-                fs::File::open(entry.path())
-                    .unwrap()
-                    .read_to_end(&mut text)
-                    .unwrap();
-                let text = String::from_utf8_lossy(&text);
-                assert!(!text.starts_with("{\"hookSpecificOutput"), "{entry:?}");
-            }
-        }
+    for path in files_below(&scratch.state()) {
+        let bytes = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.starts_with("{\"hookSpecificOutput"), "{path:?}");
     }
 }
 
@@ -548,7 +546,7 @@ fn a_cached_manifest_that_was_changed_neither_disarms_a_guard_nor_runs() {
                 is_told,
                 "{shown}"
             );
-            // Written anew, and then used again without a word.
+            // Written again, and then used without a warning.
             if is_told {
                 assert_eq!(
                     fs::read(cached_manifest(&scratch)).unwrap(),
@@ -586,6 +584,29 @@ fn a_prepared_state_folder_does_not_replace_a_users_guard() {
     let run = anyhook(&scratch).env("ANYHOOK_STATE_DIR", &evil);
     let output = run.run(RUN, &dangerous(&scratch)).unwrap();
     assert!(is_denied(&output), "{output:?}");
+}
+
+#[test]
+fn a_project_cannot_approve_itself() {
+    let scratch = trusted_project();
+    let mut copied = Command::new("cp");
+    let evil = scratch.project().join("evil");
+    copied.arg("-r").arg(scratch.state()).arg(&evil);
+    assert!(copied.status().unwrap().success());
+    fs::remove_dir_all(scratch.state()).unwrap();
+    let by_link = Path::new("/proc/self/cwd/evil");
+    for state in [
+        evil.as_path(),
+        by_link,
+        &scratch.project().join("x/../evil"),
+    ] {
+        fs::create_dir_all(scratch.project().join("x")).unwrap();
+        let run = anyhook(&scratch).env("ANYHOOK_STATE_DIR", state);
+        let output = run.run(RUN, &dangerous(&scratch)).unwrap();
+        let is_told = output.stdout.contains("could have written it");
+        assert!(is_told, "{}: {output:?}", state.display());
+        assert!(!scratch.project().join("ran").exists(), "{output:?}");
+    }
 }
 
 #[test]
