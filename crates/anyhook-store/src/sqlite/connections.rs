@@ -16,11 +16,12 @@ use crate::row::EventRow;
 use crate::sqlite::names::NumberCache;
 use crate::sqlite::upgrade;
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../../migrations/sqlite/001.sql"),
     include_str!("../../migrations/sqlite/002.sql"),
     include_str!("../../migrations/sqlite/003.sql"),
     include_str!("../../migrations/sqlite/004.sql"),
+    include_str!("../../migrations/sqlite/005.sql"),
 ];
 /// An event takes about 450 bytes: at the end of a page of 4096 half of that stays empty on
 /// average, 5 % of the file.
