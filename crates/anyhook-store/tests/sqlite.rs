@@ -101,5 +101,10 @@ fn invalid_addresses_are_rejected_without_their_password() {
         assert!(!error.contains("secret"), "{error}");
     }
     let dir = tempfile::tempdir().unwrap();
-    assert!(open(dir.path().join("no/such/folder.db").to_str().unwrap()).is_err());
+    for (name, why) in [("no/such/folder.db", "No such file"), ("", "s a directory")] {
+        let path = dir.path().join(name);
+        let error = open(path.to_str().unwrap()).err().unwrap().to_string();
+        assert!(error.starts_with("the store `"), "{error}");
+        assert!(cfg!(windows) || error.contains(why), "{error}");
+    }
 }
