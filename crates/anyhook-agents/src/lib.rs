@@ -34,7 +34,7 @@ use std::sync::OnceLock;
 
 pub use config::{ConfigFinding, DecodedConfig, Placement};
 pub use payload::{DecodedPayload, EncodedPayload, PayloadError};
-pub use quirks::{BridgeCall, Quirks};
+pub use quirks::{BridgeCall, BridgeDaemon, Quirks};
 pub use respond::{DecodedAnswer, RenderedAnswer};
 
 #[allow(

@@ -26,8 +26,9 @@ const DEFAULT_TIMEOUT_SECONDS: f64 = 60.0;
 pub(crate) fn bridge_events(id: &str, call: &BridgeCall<'_>) -> Option<Map<String, Value>> {
     let timeout = crate::codec::number(call.seconds * 1000.0);
     let mut entry = json!({ "argv": call.command, "timeout": timeout });
-    if let (Some(socket), Value::Object(entry)) = (call.socket, &mut entry) {
-        entry.insert("socket".into(), json!(socket));
+    if let (Some(daemon), Value::Object(entry)) = (call.daemon, &mut entry) {
+        entry.insert("socket".into(), json!(daemon.socket));
+        entry.insert("folders".into(), json!(daemon.folders));
         entry.insert("agent".into(), json!(id));
         entry.insert("name".into(), json!(entry_name(id, call.command)));
     }

@@ -89,8 +89,17 @@ pub struct BridgeCall<'a> {
     pub command: &'a [String],
     /// When it ends what it started.
     pub seconds: f64,
-    /// The socket of a daemon that it asks first.
-    pub socket: Option<&'a str>,
+    /// Whom it asks first.
+    pub daemon: Option<BridgeDaemon<'a>>,
+}
+
+/// The daemon that a generated program asks.
+#[derive(Debug, Clone, Copy)]
+pub struct BridgeDaemon<'a> {
+    /// Its socket.
+    pub socket: &'a str,
+    /// Where it must look for hooks to be asked.
+    pub folders: &'a str,
 }
 
 /// For agents that their table describes completely.

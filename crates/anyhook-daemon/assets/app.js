@@ -229,8 +229,11 @@ function route() {
   panel.hidden = true;
   writeAddress(opened);
   for (const link of document.querySelectorAll("[data-tab]")) {
-    if (link.dataset.tab === state.tab || (state.tab === "session" && link.dataset.tab === "sessions")) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.dataset.tab === state.tab || (state.tab === "session" && link.dataset.tab === "sessions")) {
+      link.setAttribute("aria-current", "page");
+      // On a narrow screen the tabs scroll.
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else link.removeAttribute("aria-current");
   }
   form.hidden = state.tab === "session";
   form.classList.toggle("cost-filters", state.tab === "cost");

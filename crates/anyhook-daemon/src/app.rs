@@ -13,7 +13,7 @@ use crate::api_error::ApiError;
 use crate::archiving::ArchivedSeq;
 use crate::challenge::Challenges;
 use crate::config::DaemonConfig;
-use crate::host::HookHost;
+use crate::host::{HookHost, HostSetup};
 use crate::ingest::IngestBudget;
 use crate::journal_ingest::JournalWakeup;
 use crate::live_feed::LiveFeed;
@@ -26,6 +26,8 @@ pub(crate) struct AppState {
     pub config: DaemonConfig,
     pub store: Arc<dyn Store>,
     pub host: Arc<dyn HookHost>,
+    /// As it was at the start.
+    pub setup: HostSetup,
     /// Slugs, by slug and by alias.
     pub agents: HashMap<String, String>,
     pub access_keys: AccessKeys,
@@ -97,6 +99,7 @@ impl AppState {
             stop: watch::Sender::new(false),
             journal_wakeup: JournalWakeup::new(),
             archived_seq: ArchivedSeq::default(),
+            setup: host.setup(),
             host,
             config,
         })

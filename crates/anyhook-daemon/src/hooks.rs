@@ -24,27 +24,27 @@ use crate::app::App;
 use crate::body::{self, header_text};
 use crate::challenge::{self, PROOF_HEADER, SignedCall};
 use crate::guard::Peer;
-use crate::host::{FailureReply, HookReply, HookRequest, PreparedCall};
+use crate::host::{FailureReply, HookReply, HookRequest, HostSetup, PreparedCall};
 use crate::journal_ingest::WakeReason;
 use crate::slots::folder_hint;
 use crate::wrapped::{WrappedCall, WrappedForm};
 
 /// The exit code that a dispatcher should end with.
-pub const EXIT_HEADER: HeaderName = HeaderName::from_static(headers::EXIT_CODE);
+pub(crate) const EXIT_HEADER: HeaderName = HeaderName::from_static(headers::EXIT_CODE);
 /// What a dispatcher should write to its standard error, percent-encoded UTF-8.
-pub const STDERR_HEADER: HeaderName = HeaderName::from_static(headers::STDERR);
+pub(crate) const STDERR_HEADER: HeaderName = HeaderName::from_static(headers::STDERR);
 
 /// Where a dispatcher was started, percent-encoded UTF-8.
-pub const CWD_HEADER: HeaderName = HeaderName::from_static(headers::CWD);
+pub(crate) const CWD_HEADER: HeaderName = HeaderName::from_static(headers::CWD);
 /// `1`: a dispatcher knows that no user can be asked.
-pub const UNATTENDED_HEADER: HeaderName = HeaderName::from_static(headers::UNATTENDED);
+pub(crate) const UNATTENDED_HEADER: HeaderName = HeaderName::from_static(headers::UNATTENDED);
 
 /// The agent's entry that started a dispatcher, percent-encoded UTF-8.
 const ENTRY_HEADER: HeaderName = HeaderName::from_static(headers::ENTRY);
 
 /// The project folders in a dispatcher's environment, percent-encoded UTF-8, separated by
 /// commas.
-pub const PROJECTS_HEADER: HeaderName = HeaderName::from_static(headers::PROJECTS);
+pub(crate) const PROJECTS_HEADER: HeaderName = HeaderName::from_static(headers::PROJECTS);
 
 /// Some clients reject header lines of 64 KiB, and encoding may triple the text.
 const MAX_STDERR_BYTES: usize = 16 * 1024;
@@ -59,6 +59,8 @@ pub(crate) struct HookParams {
     scope: Option<String>,
     /// How many seconds the agent waits for the answer.
     timeout: Option<f64>,
+    /// Where the caller looks for hooks, as [`HostSetup::folders`] says it.
+    folders: Option<String>,
 }
 
 pub(crate) async fn post(
@@ -89,6 +91,9 @@ pub(crate) async fn answer_call(
     let projects = header_text(headers, &PROJECTS_HEADER).map(decode_list);
     let signed = request.extensions().get::<SignedCall>().cloned();
     let can_fall_back = signed.is_some() || request.extensions().get::<Peer>().is_some();
+    if is_http_entry || can_fall_back {
+        check_setup(&app.setup, params.folders.as_deref())?;
+    }
     let bytes = body::read_json_bytes(request, &app.config.limits).await?;
     if let Some(signed) = &signed {
         check_hash(signed, &bytes)?;
@@ -128,6 +133,25 @@ pub(crate) async fn answer_call(
         Some((signed, token)) => signed_response(reply, &signed, token),
         None => Ok(response(reply)),
     }
+}
+
+/// A call from an entry of anyhook's own gets no answer from a daemon that does not run the
+/// caller's hooks, such as one of another user on the same port: an error makes the caller
+/// run them itself, or makes the agent block.
+fn check_setup(setup: &HostSetup, callers_folders: Option<&str>) -> Result<(), ApiError> {
+    let why = if setup.off {
+        "this daemon runs no hooks: it was started with ANYHOOK=0"
+    } else if callers_folders.is_some_and(|folders| folders != setup.folders) {
+        "this daemon looks for hooks in other folders than the caller: it is another user's, or \
+         was started with another HOME, XDG_CONFIG_HOME or ANYHOOK_CONFIG_DIR"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "other-hooks",
+        why,
+    ))
 }
 
 /// The answer to an agent that reads nothing but the body, and takes an empty one, or an

@@ -460,6 +460,15 @@ fn check_screen(browser: &mut Browser, screen: &str, width: u32) {
                 "window.scrollTo(10000, 0); window.scrollX === 0 && document.documentElement.scrollWidth <= {width}"
             ));
             assert_eq!(fits, json!(true), "{view}, {theme}, {screen}");
+            let is_shown =
+                "(() => { const box = (it) => document.querySelector(it).getBoundingClientRect();
+                const [tab, tabs] = [box('.tabs [aria-current]'), box('.tabs')];
+                return tab.left >= tabs.left - 1 && tab.right <= tabs.right + 1; })()";
+            assert_eq!(
+                browser.eval(is_shown),
+                json!(true),
+                "tab of {view}, {screen}"
+            );
         }
     }
 }

@@ -57,6 +57,8 @@ pub struct Installation {
     managed: ManagedSetup,
     /// The socket of the user's daemon.
     socket: PathBuf,
+    /// Where the user's hooks are, as a daemon that runs them says it too.
+    folders: String,
     /// The longest timeout of its events.
     timeout_seconds: f64,
     records: PathBuf,
@@ -111,6 +113,7 @@ impl Installation {
             transport: BridgeTransport::Process,
             managed: ManagedSetup::default(),
             socket: machine.dirs.state.join(daemon_client::SOCKET_FILE),
+            folders: machine.dirs.digest(),
             timeout_seconds: 0.0,
             records: machine.records_dir(),
             moved: Vec::new(),
@@ -359,7 +362,7 @@ impl Installation {
         let plugin = target.adapter.bridge_plugin(&BridgeCall {
             command: &argv,
             seconds: self.timeout_seconds,
-            socket: self.plugin_socket(),
+            daemon: self.plugin_daemon(),
         });
         Ok(vec![GeneratedContent {
             path: target.path.clone(),

@@ -134,12 +134,14 @@ fn answers_in_body(target: &Target, event: &EventSpec) -> bool {
     })
 }
 
-/// The handler that posts an event to a daemon.
+/// The handler that posts an event to a daemon. `folders` is where the user's hooks are: a
+/// daemon that looks elsewhere refuses the call, and the agent blocks.
 pub(crate) fn http_handler(
     address: &str,
     target: &Target,
     event: Option<&str>,
     timeout: Option<f64>,
+    folders: &str,
 ) -> Handler {
     let agent = percent::encode(target.slug());
     let scope = scope_name(target.scope);
@@ -154,6 +156,7 @@ pub(crate) fn http_handler(
     if let Some(seconds) = timeout {
         url.extend(["&timeout=".to_owned(), seconds.to_string()]);
     }
+    url.extend(["&folders=", folders]);
     Handler {
         kind: HandlerKind::Http,
         url: Some(url),

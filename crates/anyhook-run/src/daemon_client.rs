@@ -70,14 +70,17 @@ pub(crate) fn send(
     // Some clients put bytes before the JSON.
     let start = request.payload.iter().position(|byte| *byte == b'{');
     let body = request.payload.get(start.unwrap_or_default()..);
-    let call = Call {
-        path: request_path(request),
-        headers: CallHeaders::new(request),
-        body: body.unwrap_or_default(),
-    };
     let url = if url.is_empty() { DEFAULT_ADDRESS } else { url };
     let address = DaemonAddress::parse(url)
         .ok_or_else(|| ServerProblem::Away(format!("`{url}` is not an http address")))?;
+    let sockets = address.local_sockets();
+    // A daemon on another machine has folders of its own.
+    let folders = sockets.is_some().then(|| dirs.digest());
+    let call = Call {
+        path: request_path(request, folders.as_deref()),
+        headers: CallHeaders::new(request),
+        body: body.unwrap_or_default(),
+    };
     if address.is_default() {
         match send_to_socket(&dirs.state.join(SOCKET_FILE), &call) {
             Err(LocalError::NoSocket) => {}
@@ -85,7 +88,6 @@ pub(crate) fn send(
             Ok(reply) => return reply.into_answer(url),
         }
     }
-    let sockets = address.local_sockets();
     let token = token_for_hooks(dirs, sockets.is_some());
     let reply = if let Some(sockets) = sockets {
         send_over_tcp(&address, sockets, token.as_deref(), &call)?
@@ -169,7 +171,7 @@ pub fn is_on_socket(path: &Path) -> bool {
     daemon.is_alive()
 }
 
-/// Without the token the daemon cannot be told from any other process.
+/// Without the token the daemon cannot be distinguished from any other process.
 fn required<'a>(token: Option<&'a str>, name: &str) -> Result<&'a str, ServerProblem> {
     let problem = || format!("{name}: its token is not known; set ANYHOOK_TOKEN to it");
     token.ok_or_else(|| ServerProblem::Away(problem()))
@@ -312,7 +314,8 @@ impl<'a> DaemonAddress<'a> {
     }
 }
 
-fn request_path(request: &DaemonRequest<'_>) -> String {
+/// `folders`: where this process looks for hooks, which the daemon must do as well.
+fn request_path(request: &DaemonRequest<'_>, folders: Option<&str>) -> String {
     let (agent, timeout) = (
         percent::encode(request.agent),
         request.answer_limit.as_secs_f64(),
@@ -321,6 +324,9 @@ fn request_path(request: &DaemonRequest<'_>) -> String {
     if let Some(event) = request.event {
         path.push_str("&event=");
         path.push_str(&percent::encode(event));
+    }
+    if let Some(folders) = folders {
+        path.extend(["&folders=", folders]);
     }
     path
 }
@@ -387,7 +393,8 @@ fn changed_answer(name: &str) -> ServerProblem {
 
 fn new_nonce() -> Result<String, String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("could not get random numbers: {error}"))?;
     Ok(hex(&bytes))
 }
 
@@ -416,7 +423,7 @@ impl DaemonReply {
         }
         let server = self.nonce.clone().filter(|_| self.status == 200);
         let server = server.ok_or_else(|| {
-            untrusted("what answers there is not an anyhook daemon, or one of another version")
+            untrusted("the server there is not an anyhook daemon, or has another version")
         })?;
         let nonces = Nonces { client, server };
         let Some(token) = token else {
@@ -425,7 +432,7 @@ impl DaemonReply {
         let expected = nonces.server_proof(token);
         let is_expected = |sent: &String| challenge::constant_time_eq(sent, &expected);
         if !self.proof.as_ref().is_some_and(is_expected) {
-            return Err(untrusted("what answers there does not know the token"));
+            return Err(untrusted("the server there does not know the token"));
         }
         Ok(nonces)
     }
@@ -549,6 +556,11 @@ mod tests {
             entry: &EntryName::default(),
             answer_limit: Duration::from_secs(60),
         };
-        assert_eq!(request_path(&request), "/hooks/kiro?timeout=60&event=a%20b");
+        let path = "/hooks/kiro?timeout=60&event=a%20b";
+        assert_eq!(request_path(&request, None), path);
+        assert_eq!(
+            request_path(&request, Some("5a")),
+            format!("{path}&folders=5a")
+        );
     }
 }

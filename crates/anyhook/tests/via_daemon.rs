@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhook_agents::spec::{ConfigShape, Scope};
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::{Value, json};
 use serve_support::{Daemon, anyhook, send};
 
@@ -201,17 +201,10 @@ fn written_text(scratch: &Scratch, slug: &str) -> String {
     let status = anyhook(scratch, &["status", "--agent", slug, "--json"], "");
     let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
     let mut text = String::new();
-    let mut folders = vec![scratch.home()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(content) = std::fs::read_to_string(&path) {
-                let is_ours = content.contains("--agent") || content.contains("/hooks/");
-                text.push_str(if is_ours { &content } else { "" });
-            }
-        }
+    for path in files_below(&scratch.home()) {
+        let content = std::fs::read_to_string(&path).unwrap_or_default();
+        let is_ours = content.contains("--agent") || content.contains("/hooks/");
+        text.push_str(if is_ours { &content } else { "" });
     }
     assert!(!text.is_empty(), "{slug}: {status}");
     text
@@ -368,6 +361,38 @@ fn doctor_notices_a_daemon_that_runs_other_hooks() {
             let expected = ["daemon-other-hooks"];
             assert_eq!(errors(&report), expected, "{variable} {agent}: {report}");
             assert!(report.to_string().contains(variable), "{report}");
+        }
+        assert_eq!(daemon.end(), Some(0));
+    }
+}
+
+/// Another user's daemon may listen on the port while the user's own is stopped, and a daemon
+/// may have been started with other folders, or to run no hooks.
+#[test]
+fn a_daemon_that_does_not_run_the_users_hooks_answers_no_entry() {
+    let scratch = guarded();
+    let moved = scratch.root().join("moved").to_string_lossy().into_owned();
+    let other = Scratch::new().unwrap();
+    for (of, variable, value) in [
+        (&other, "TZ", "UTC"),
+        (&scratch, "ANYHOOK", "0"),
+        (&scratch, "ANYHOOK_CONFIG_DIR", moved.as_str()),
+        (&scratch, "HOME", moved.as_str()),
+    ] {
+        let daemon = Daemon::start_with(of, &[], &[(variable, value)]);
+        install(&scratch, "claude-code", &daemon.url);
+        let hooks = claude_handlers_jsonc(&scratch);
+        for event in ["PreToolUse", "PostToolUse", "PostToolBatch"] {
+            let url = hooks[event][0]["hooks"][0]["url"].as_str().unwrap();
+            let reply = daemon.post(url.strip_prefix(&daemon.url).unwrap(), CLAUDE_CALL);
+            assert_eq!(reply.status, 503, "{variable} {event}: {}", reply.body);
+        }
+        let server = ["run", "--agent", "claude-code", "--server", &daemon.url];
+        let ran = anyhook(&scratch, &server, CLAUDE_CALL);
+        assert!(ran.stdout.contains("\"deny\""), "{variable}: {ran:?}");
+        if has_node() {
+            install(&scratch, "opencode", "daemon");
+            assert_eq!(plugin_call(&scratch), "denied by the program", "{variable}");
         }
         assert_eq!(daemon.end(), Some(0));
     }

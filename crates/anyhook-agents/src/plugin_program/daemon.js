@@ -4,7 +4,7 @@ async function run(entry, text, directory) {
   return answer ? decision(answer.code, answer.out, answer.errors) : start(entry, text, directory);
 }
 
-// A daemon that stops answering while hooks run counts as dead after so many checks.
+// A daemon that stops answering while hooks run counts as dead after `MAX_MISSED_CHECKS` checks.
 const CHECK_INTERVAL_MS = 1000;
 const CHECK_LIMIT_MS = 250;
 const MAX_MISSED_CHECKS = 3;
@@ -27,7 +27,7 @@ async function askDaemon(entry, text, directory) {
   }, CHECK_INTERVAL_MS);
   const limit = entry.timeout && setTimeout(() => controller.abort(), entry.timeout);
   try {
-    const { status, head, body } = await request(entry.socket, `/hooks/${entry.agent}`, "POST", headers, text, controller.signal);
+    const { status, head, body } = await request(entry.socket, `/hooks/${entry.agent}?folders=${entry.folders}`, "POST", headers, text, controller.signal);
     const code = Number.parseInt(head.get("x-anyhook-exit-code") ?? "", 10);
     if (status !== 200 || Number.isNaN(code)) return undefined;
     return { code, out: body, errors: decodeURIComponent(head.get("x-anyhook-stderr") ?? "") };

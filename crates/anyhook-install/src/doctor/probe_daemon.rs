@@ -43,6 +43,10 @@ impl SandboxDaemon {
         if call.machine.dirs.has_managed_manifest() {
             return Some(decides_for_managed(url));
         }
+        // Such a daemon refuses the calls.
+        if let Some(why) = daemon_client::problem_with_hooks(url, &call.machine.dirs) {
+            return Some(other_hooks(url, why));
+        }
         if let Err(why) = daemon_client::check_http_entry(url, &call.machine.dirs) {
             let name = &call.target.adapter.spec.name;
             let what = format!("`{url}` gets no answer: {why}");
@@ -52,11 +56,8 @@ impl SandboxDaemon {
                     .remedy("start `anyhook serve`, or run `anyhook install --scope user --via process`"),
             );
         }
-        if let Some(why) = daemon_client::problem_with_hooks(url, &call.machine.dirs) {
-            return Some(other_hooks(url, why));
-        }
         let (_, route) = url.split_once("/hooks/")?;
-        self.probe_deny(call, &format!("/hooks/{route}"))
+        self.probe_deny(call, &format!("/hooks/{}", without_folders(route)))
     }
 
     /// A problem with the way of a generated program through the socket of a daemon.
@@ -138,11 +139,23 @@ impl SandboxDaemon {
             .stdout
             .take()
             .map(|stdout| BufReader::new(stdout).read_line(&mut line));
-        let told: Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = told.get("url").and_then(Value::as_str).map(str::to_owned);
+        let started: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = started
+            .get("url")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         self.running = Some((child, address.clone().unwrap_or_default()));
         address.ok_or_else(|| format!("it did not start ({read:?})"))
     }
+}
+
+/// The route as a daemon with other folders takes it too.
+fn without_folders(route: &str) -> String {
+    let (path, query) = route.split_once('?').unwrap_or((route, ""));
+    let kept = query
+        .split('&')
+        .filter(|pair| !pair.starts_with("folders="));
+    format!("{path}?{}", kept.collect::<Vec<_>>().join("&"))
 }
 
 /// The daemon that agents ask does not run this user's hooks.

@@ -1,7 +1,7 @@
 //! The entry of one event: a command line of the program, or a call of the daemon.
 
-use anyhook_agents::Placement;
 use anyhook_agents::spec::{Blocking, ConfigShape, EventSpec, Scope, WindowsShell};
+use anyhook_agents::{BridgeDaemon, Placement};
 use anyhook_edit::Key;
 use anyhook_model::hook::SPEC;
 use anyhook_model::{Handler, HandlerKind, Manifest, Platform};
@@ -136,6 +136,7 @@ impl Installation {
             &self.target,
             name,
             timeout,
+            &self.folders,
         ))
     }
 
@@ -153,11 +154,15 @@ impl Installation {
         switch.into_iter().collect()
     }
 
-    /// The socket that a generated program asks first.
-    pub(super) fn plugin_socket(&self) -> Option<&str> {
+    /// The daemon that a generated program asks first.
+    pub(super) fn plugin_daemon(&self) -> Option<BridgeDaemon<'_>> {
         let is_wanted = self.transport != BridgeTransport::Process && cfg!(unix);
         let is_wanted = is_wanted && !self.managed.has_hooks;
-        self.socket.to_str().filter(|_| is_wanted)
+        let socket = self.socket.to_str().filter(|_| is_wanted)?;
+        Some(BridgeDaemon {
+            socket,
+            folders: &self.folders,
+        })
     }
 
     /// The events whose entries call the daemon.
@@ -187,7 +192,8 @@ impl Installation {
     }
 }
 
-/// The timeout of an entry, if anyhook must be told that it is longer than usual.
+/// The timeout of an entry, if it is longer than usual, so that the entry has to state
+/// it.
 pub(super) fn timeout_argument(target: &Target, seconds: f64) -> Option<f64> {
     let has_timeout = target.config().handler.has("timeout");
     (has_timeout && seconds > MIN_ENTRY_TIMEOUT.as_secs_f64()).then_some(seconds)

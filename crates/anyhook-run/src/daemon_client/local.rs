@@ -192,17 +192,14 @@ impl LocalDaemon<'_> {
         write_request(&mut stream, request.as_bytes()).map_err(away)?;
         let mut answer = Vec::new();
         let read = self.read_answer(&mut stream, &mut answer);
-        let status = parse_reply(&answer).map(|reply| reply.status);
-        match status {
-            Some(200 | 400) => Ok(()),
-            Some(401) => Err(ServerProblem::Away(format!(
-                "{} wants its token, which an http hook does not send; start it without `--require-token`",
+        match parse_reply(&answer) {
+            Some(reply) if [200, 400].contains(&reply.status) => Ok(()),
+            Some(reply) if reply.status == 401 => Err(ServerProblem::Away(format!(
+                "{} requires its token, which an http hook does not send; start it without `--require-token`",
                 self.name
             ))
             .into()),
-            Some(status) => {
-                Err(ServerProblem::Away(format!("{} answered {status}", self.name)).into())
-            }
+            Some(reply) => Ok(reply.into_answer(self.name).map(drop)?),
             None => {
                 read.map_err(away)?;
                 Err(ServerProblem::Away(format!("{} gave no answer", self.name)).into())
@@ -221,7 +218,7 @@ impl LocalDaemon<'_> {
         let mut answer = Vec::new();
         self.read_answer(&mut stream, &mut answer).map_err(away)?;
         let reply = parse_reply(&answer).filter(|reply| reply.status == 200);
-        let unknown = || ServerProblem::Away(format!("{name} does not say how it is"));
+        let unknown = || ServerProblem::Away(format!("{name} does not report its state"));
         Ok(reply.ok_or_else(unknown)?.body)
     }
 
