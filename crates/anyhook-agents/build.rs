@@ -35,13 +35,7 @@ fn main() {
     println!("cargo::rerun-if-changed=src/spec.rs");
     println!("cargo::rerun-if-changed=src/spec");
 
-    let mut slugs: Vec<String> = fs::read_dir(&agents)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|slug| agents.join(slug).join("agent.toml").is_file())
-        .collect();
-    slugs.sort();
-
+    let slugs = find_agents(&agents);
     let texts: Vec<(&str, String)> = slugs
         .iter()
         .map(|slug| {
@@ -84,27 +78,8 @@ fn main() {
         let run = keep("run", postcard::to_allocvec(&for_run).unwrap());
         let (core, parts) = for_run.split_events();
         let core = keep("core", postcard::to_allocvec(&core).unwrap());
-        let mut events = String::new();
-        for (index, part) in parts.iter().enumerate() {
-            let bytes = keep(&index.to_string(), postcard::to_allocvec(part).unwrap());
-            let event = &part.0;
-            let others = event.payload_name.iter().chain(&event.aliases);
-            let names: Vec<_> = std::iter::once(&event.native).chain(others).collect();
-            write!(
-                events,
-                "CompiledEvent {{ names: &{names:?}, part: LazyTable::new({bytes}) }}, "
-            )
-            .unwrap();
-        }
-        // If the working directory is the first of a list, the list has the
-        // workspace's roots.
-        let event_rows = agent.events.iter().flat_map(|event| &event.rows);
-        let rows = agent.payload.rows.values().flatten().chain(event_rows);
-        for row in rows.filter(|row| row.to == "cwd" && row.codec == spec::Codec::First) {
-            if !roots.iter().any(|root| *root == row.at) {
-                roots.push(row.at.to_string());
-            }
-        }
+        let events = compiled_events(&parts, keep);
+        add_workspace_roots(&agent, &mut roots);
         let event_at = agent.payload.event_at.as_deref().unwrap_or_default();
         let longest_wait = agent.config.handler.longest_wait();
 
@@ -112,20 +87,10 @@ fn main() {
         println!("cargo::rerun-if-changed={}", quirks_path.display());
         if quirks_path.is_file() {
             let module = slug.replace('-', "_");
-            writeln!(
-                modules,
-                "#[path = {:?}]\nmod {module};",
-                quirks_path.display().to_string()
-            )
-            .unwrap();
+            let path = quirks_path.display().to_string();
+            writeln!(modules, "#[path = {path:?}]\nmod {module};").unwrap();
         }
-        // An agent without quirks of its own has those of the one that it extends.
-        let has_quirks = |slug: &&str| agents.join(slug).join("quirks.rs").is_file();
-        let own_or_inherited = [Some(slug.as_str()), agent.extends.as_deref()];
-        let quirks = match own_or_inherited.into_iter().flatten().find(has_quirks) {
-            Some(slug) => format!("&{}::QUIRKS", slug.replace('-', "_")),
-            None => "&crate::quirks::NoQuirks".to_owned(),
-        };
+        let quirks = quirks_of(&agent, &agents);
         let source = format!("include_str!({:?})", path.display().to_string());
         let aliases = &agent.aliases;
         let paths: Vec<_> = agent.files.iter().map(|file| &file.path).collect();
@@ -142,15 +107,7 @@ fn main() {
         "pub(crate) static WORKSPACE_ROOTS: &[&str] = &{roots:?};"
     )
     .unwrap();
-    let mut usage = String::new();
-    for slug in &slugs {
-        let path = agents.join(slug).join("usage.toml");
-        if path.is_file() {
-            println!("cargo::rerun-if-changed={}", path.display());
-            let path = path.display().to_string();
-            write!(usage, "({slug:?}, include_str!({path:?})), ").unwrap();
-        }
-    }
+    let usage = usage_tables(&slugs, &agents);
     writeln!(
         list,
         "pub static USAGE_TABLES: &[(&str, &str)] = &[{usage}];"
@@ -161,4 +118,68 @@ fn main() {
         format!("use crate::{{CompiledAgent, CompiledEvent, LazyTable}};\n{modules}\n{list}"),
     )
     .unwrap();
+}
+
+/// The slugs of all agents, sorted.
+fn find_agents(agents: &Path) -> Vec<String> {
+    let mut slugs: Vec<String> = fs::read_dir(agents)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|slug| agents.join(slug).join("agent.toml").is_file())
+        .collect();
+    slugs.sort();
+    slugs
+}
+
+/// The events of an agent as Rust expressions; `keep` stores bytes and returns an
+/// expression for them.
+fn compiled_events(parts: &[spec::EventPart], keep: impl Fn(&str, Vec<u8>) -> String) -> String {
+    let mut events = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let bytes = keep(&index.to_string(), postcard::to_allocvec(part).unwrap());
+        let event = &part.0;
+        let others = event.payload_name.iter().chain(&event.aliases);
+        let names: Vec<_> = std::iter::once(&event.native).chain(others).collect();
+        write!(
+            events,
+            "CompiledEvent {{ names: &{names:?}, part: LazyTable::new({bytes}) }}, "
+        )
+        .unwrap();
+    }
+    events
+}
+
+/// If the working directory is the first of a list, the list has the workspace's roots.
+fn add_workspace_roots(agent: &spec::AgentSpec, roots: &mut Vec<String>) {
+    let event_rows = agent.events.iter().flat_map(|event| &event.rows);
+    let rows = agent.payload.rows.values().flatten().chain(event_rows);
+    for row in rows.filter(|row| row.to == "cwd" && row.codec == spec::Codec::First) {
+        if !roots.iter().any(|root| *root == row.at) {
+            roots.push(row.at.to_string());
+        }
+    }
+}
+
+/// The quirks of an agent; without its own it has those of the one that it extends.
+fn quirks_of(agent: &spec::AgentSpec, agents: &Path) -> String {
+    let has_quirks = |slug: &&str| agents.join(slug).join("quirks.rs").is_file();
+    let own_or_inherited = [Some(&*agent.id), agent.extends.as_deref()];
+    match own_or_inherited.into_iter().flatten().find(has_quirks) {
+        Some(slug) => format!("&{}::QUIRKS", slug.replace('-', "_")),
+        None => "&crate::quirks::NoQuirks".to_owned(),
+    }
+}
+
+/// Pairs of slug and text of the agents that have a `usage.toml`.
+fn usage_tables(slugs: &[String], agents: &Path) -> String {
+    let mut tables = String::new();
+    for slug in slugs {
+        let path = agents.join(slug).join("usage.toml");
+        if path.is_file() {
+            println!("cargo::rerun-if-changed={}", path.display());
+            let path = path.display().to_string();
+            write!(tables, "({slug:?}, include_str!({path:?})), ").unwrap();
+        }
+    }
+    tables
 }

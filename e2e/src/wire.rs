@@ -133,7 +133,8 @@ fn content_text(content: Option<&Value>) -> String {
     }
 }
 
-/// The id of a call; it holds the number of the request, so that the calls of one turn can be told from its history.
+/// The id of a call; it holds the number of the request, so that the calls of one turn
+/// can be recognised in its history.
 fn call_id(serial: usize, index: usize) -> String {
     format!("call_{serial:04}x{index}")
 }

@@ -76,7 +76,7 @@ impl Setup {
 }
 
 /// Copies the release build, as every installation does (`cargo install`, archives,
-/// packages, `anyhook install`). Nobody runs the file that the linker has written, and
+/// packages, `anyhook install`). No user runs the file that the linker has written, and
 /// that one is slower: its pages are in the page cache one by one instead of in large
 /// folios, so each page fault maps less at a higher price. A call in which nothing
 /// matches costs 1.96 × `/bin/true` with the linker's file and 1.60 × with a copy of it.

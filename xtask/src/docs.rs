@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::{Support, clients};
-use anyhook_agents::spec::{Blocking, EventSpec, VerifiedHow};
+use anyhook_agents::spec::{Blocking, ConfigFile, EventSpec, VerifiedHow};
 use anyhook_model::registry::{CAPABILITIES, EVENTS, TOOLS};
 use serde_json::Value;
 
@@ -113,6 +113,37 @@ fn page(adapter: &Adapter) -> String {
         "Slug `{}`. Describes version {} ({}; {how}). Vendor documentation: <{}>.\n",
         spec.id, spec.verified.version, spec.verified.date, spec.homepage
     );
+    introduction(&mut out, adapter);
+    files(&mut out, adapter);
+    other_files(&mut out, adapter);
+    events(&mut out, adapter);
+    tools(&mut out, adapter);
+    capabilities(&mut out, adapter);
+    if !spec.env.is_empty() {
+        let names: Vec<String> = spec.env.keys().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(
+            out,
+            "\nEnvironment variables of hooks: {}.",
+            names.join(", ")
+        );
+    }
+    answers(&mut out, adapter);
+    if !spec.hazards.is_empty() {
+        out.push_str("\n## Known pitfalls\n\n");
+        for hazard in &spec.hazards {
+            let _ = writeln!(
+                out,
+                "- **{}** {}. *{}* (`{}`)",
+                hazard.what, hazard.why, hazard.remedy, hazard.id
+            );
+        }
+    }
+    out
+}
+
+/// Names and warnings at the top of the page.
+fn introduction(out: &mut String, adapter: &Adapter) {
+    let spec = &adapter.spec;
     if !spec.aliases.is_empty() {
         let aliases: Vec<String> = spec
             .aliases
@@ -126,47 +157,23 @@ fn page(adapter: &Adapter) -> String {
     }
     if !spec.pseudo && spec.verified.how != VerifiedHow::Run {
         out.push_str(
-            "> **Not proven:** nobody has seen a guard hold in this agent. Try a call that yours denies before you rely on it.\n\n",
+            "> **Not proven:** no guard has been seen to block in this agent. Try a call that your guard denies before you rely on it.\n\n",
         );
     }
     if let Some(trust) = &spec.trust {
         let _ = writeln!(out, "**Before hooks run:** {trust}\n");
     }
+}
+
+/// The config files of the agent.
+fn files(out: &mut String, adapter: &Adapter) {
+    let spec = &adapter.spec;
     out.push_str("## Files\n\n");
-    head(&mut out, &["scope", "path", "format", "notes"]);
+    head(out, &["scope", "path", "format", "notes"]);
     for file in &spec.files {
-        let moved = file
-            .home_env
-            .as_ref()
-            .map(|name| format!("relocated by `{name}`"))
-            .unwrap_or_default();
-        let written = if file.write {
-            "written by `install` and `convert`"
-        } else {
-            ""
-        };
-        let limited = if file.start_folder_only {
-            "read only in the folder that the agent is started in"
-        } else {
-            ""
-        };
-        let documents = if file.path.contains("/$DOCUMENTS/") {
-            "`$DOCUMENTS` is the folder that `xdg-user-dir DOCUMENTS` prints, on Linux desktops where that is not `~/Documents`"
-        } else {
-            ""
-        };
-        let note = [
-            written.to_owned(),
-            moved,
-            limited.to_owned(),
-            documents.to_owned(),
-        ]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ");
+        let note = file_note(file);
         row(
-            &mut out,
+            out,
             &[
                 file.scope.to_string(),
                 format!("`{}`", file.path),
@@ -175,6 +182,45 @@ fn page(adapter: &Adapter) -> String {
             ],
         );
     }
+}
+
+/// What there is to know about one file.
+fn file_note(file: &ConfigFile) -> String {
+    let moved = file
+        .home_env
+        .as_ref()
+        .map(|name| format!("relocated by `{name}`"))
+        .unwrap_or_default();
+    let written = if file.write {
+        "written by `install` and `convert`"
+    } else {
+        ""
+    };
+    let limited = if file.start_folder_only {
+        "read only in the folder that the agent is started in"
+    } else {
+        ""
+    };
+    let documents = if file.path.contains("/$DOCUMENTS/") {
+        "`$DOCUMENTS` is the folder that `xdg-user-dir DOCUMENTS` prints, on Linux desktops where that is not `~/Documents`"
+    } else {
+        ""
+    };
+    [
+        written.to_owned(),
+        moved,
+        limited.to_owned(),
+        documents.to_owned(),
+    ]
+    .into_iter()
+    .filter(|part| !part.is_empty())
+    .collect::<Vec<_>>()
+    .join("; ")
+}
+
+/// Files of others that the agent reads, and what a missing program means.
+fn other_files(out: &mut String, adapter: &Adapter) {
+    let spec = &adapter.spec;
     if !spec.also_reads.is_empty() {
         let files: Vec<String> = spec
             .also_reads
@@ -208,13 +254,15 @@ fn page(adapter: &Adapter) -> String {
             files.join(", ")
         );
     }
-    events(&mut out, adapter);
-    tools(&mut out, adapter);
+}
+
+/// Which capabilities the agent has.
+fn capabilities(out: &mut String, adapter: &Adapter) {
     out.push_str("\n## Capabilities\n\n");
-    head(&mut out, &["capability", "description", "supported"]);
+    head(out, &["capability", "description", "supported"]);
     for one in CAPABILITIES {
         row(
-            &mut out,
+            out,
             &[
                 format!("`{}`", one.name),
                 one.description.to_owned(),
@@ -222,26 +270,6 @@ fn page(adapter: &Adapter) -> String {
             ],
         );
     }
-    if !spec.env.is_empty() {
-        let names: Vec<String> = spec.env.keys().map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(
-            out,
-            "\nEnvironment variables of hooks: {}.",
-            names.join(", ")
-        );
-    }
-    answers(&mut out, adapter);
-    if !spec.hazards.is_empty() {
-        out.push_str("\n## Known pitfalls\n\n");
-        for hazard in &spec.hazards {
-            let _ = writeln!(
-                out,
-                "- **{}** {}. *{}* (`{}`)",
-                hazard.what, hazard.why, hazard.remedy, hazard.id
-            );
-        }
-    }
-    out
 }
 
 fn events(out: &mut String, adapter: &Adapter) {

@@ -45,7 +45,7 @@ fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Places that speak of one agent by its nature, each with the reason.
-const NAMED: &[(&str, &str)] = &[
+const FILES_ABOUT_ONE_AGENT: &[(&str, &str)] = &[
     ("anyhook-codex/", "the bridge of that agent's own protocol"),
     ("anyhook/src/commands/codex", "the command of that bridge"),
     (
@@ -95,7 +95,10 @@ fn no_agent_is_named_outside_its_folder() {
     {
         for (path, text) in sources(&entry.path().join("src")) {
             let shown = path.display().to_string();
-            if NAMED.iter().any(|(place, _)| shown.contains(place)) {
+            if FILES_ABOUT_ONE_AGENT
+                .iter()
+                .any(|(place, _)| shown.contains(place))
+            {
                 continue;
             }
             for (number, line) in code_lines(&text) {

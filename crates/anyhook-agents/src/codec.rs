@@ -63,7 +63,7 @@ impl Codec {
     }
 
     /// Whether writing gives back exactly what was read.
-    pub fn is_exact(self, native: &Value, canonical: &Value) -> bool {
+    pub(crate) fn is_exact(self, native: &Value, canonical: &Value) -> bool {
         match self {
             Self::Same | Self::Seconds => canonical == native,
             _ => self.put(canonical).as_ref() == Some(native),

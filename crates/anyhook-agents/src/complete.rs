@@ -69,7 +69,7 @@ pub(crate) fn gaps(spec: &AgentSpec) -> Vec<String> {
         && matcher.at.is_empty()
         && spec.config.shape != ConfigShape::Plugin
     {
-        gaps.push("matchers have a syntax and no place".to_owned());
+        gaps.push("`[config.matcher]` has a `syntax` and no `at`".to_owned());
     }
     if !spec.files.iter().any(|file| file.write) {
         gaps.push("no `[[file]]` has `write = true`: `install` has nowhere to write".to_owned());

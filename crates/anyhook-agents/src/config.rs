@@ -27,13 +27,13 @@ pub mod hook_keys {
     /// Native keys of the group around the handler.
     pub const GROUP_KEYS: &str = "$group";
     /// The hook is in the same group as the hook before it.
-    pub const JOINS_PREVIOUS: &str = "$joined";
+    pub(crate) const JOINS_PREVIOUS: &str = "$joined";
     /// Whether the entry has a group, if that differs from the agent's main shape.
-    pub const HAS_GROUP: &str = "$nested";
+    pub(crate) const HAS_GROUP: &str = "$nested";
     /// Canonical field → pointer of the second spelling that the entry uses.
     pub const SECOND_POINTERS: &str = "$spelled";
     /// Whether the entry states its type, if that differs from what is written.
-    pub const HAS_TYPE: &str = "$typed";
+    pub(crate) const HAS_TYPE: &str = "$typed";
     /// The entry has no timeout; the hook's is the agent's default.
     pub const DEFAULT_TIMEOUT: &str = "$default_timeout";
     /// The entry has a command for Windows only; the hook's is [`NO_COMMAND`].
@@ -41,7 +41,7 @@ pub mod hook_keys {
     /// What a manifest, which needs a command, has where nothing runs.
     pub const NO_COMMAND: &str = ":";
     /// Constant keys of an entry that this entry lacks.
-    pub const ABSENT_CONSTANTS: &str = "$bare";
+    pub(crate) const ABSENT_CONSTANTS: &str = "$bare";
 }
 
 /// Keys of `provider_data[<agent>]` of the manifest.

@@ -27,7 +27,7 @@ use keys::{
 
 /// Key of `metadata`: the keys of `tool_input` that were inferred, each with the
 /// value that it replaced, or `null`.
-pub const INFERRED_INPUT: &str = "inferred_input";
+pub(crate) const INFERRED_INPUT: &str = "inferred_input";
 
 /// In [`INFERRED_INPUT`]: an input that is not an object, as a whole.
 const WHOLE_INPUT: &str = "";
@@ -41,8 +41,8 @@ pub fn complete_call(event: &mut HookEvent) {
     complete_named_call(event, !is_mcp);
 }
 
-/// As [`complete_call`]. `has_own_name`: the tool's name was chosen by the agent's
-/// maker, so that its words count. The name of an MCP tool is anybody's.
+/// As [`complete_call`]. `has_own_name`: the tool's name was chosen by the agent's maker,
+/// so that its words count. An MCP tool can have any name.
 pub(crate) fn complete_named_call(event: &mut HookEvent, has_own_name: bool) {
     let is_about_tool = event.data.contains_key(field::TOOL_INPUT)
         || event.tool_name().is_some_and(|name| !name.is_empty());

@@ -12,7 +12,7 @@ use crate::quirks::BridgeCall;
 use crate::spec::{ConfigShape, EventSpec};
 
 /// Precedes the document in a generated script or program.
-pub const DOCUMENT_MARKER: &str = "anyhook-config: ";
+pub(crate) const DOCUMENT_MARKER: &str = "anyhook-config: ";
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,10 +169,10 @@ fn scripts(document: &Value, deny: &str) -> Vec<NativeFile> {
             text.push_str("payload=$(cat)\nanswer=\n");
             for command in commands {
                 let quoted = anyhook_util::shell::quote(command);
-                let _ = writeln!(text, "said=$(printf '%s' \"$payload\" | sh -c {quoted})");
+                let _ = writeln!(text, "output=$(printf '%s' \"$payload\" | sh -c {quoted})");
                 let _ = writeln!(
                     text,
-                    "case $said in {deny}) printf '%s\\n' \"$said\"; exit 0 ;; ?*) answer=$said ;; esac"
+                    "case $output in {deny}) printf '%s\\n' \"$output\"; exit 0 ;; ?*) answer=$output ;; esac"
                 );
             }
             text.push_str("printf '%s\\n' \"$answer\"\n");

@@ -23,7 +23,7 @@ pub struct OwnTable {
     pub text: String,
 }
 
-static OWN: OnceLock<OwnAgents> = OnceLock::new();
+static OWN_AGENTS: OnceLock<OwnAgents> = OnceLock::new();
 
 #[derive(Default)]
 struct OwnAgents {
@@ -32,13 +32,14 @@ struct OwnAgents {
 }
 
 pub(crate) fn agents() -> impl Iterator<Item = &'static CompiledAgent> {
-    OWN.get()
+    OWN_AGENTS
+        .get()
         .into_iter()
         .flat_map(|own| own.agents.iter().copied())
 }
 
 pub(crate) fn workspace_roots() -> impl Iterator<Item = &'static str> {
-    let own = OWN.get().into_iter();
+    let own = OWN_AGENTS.get().into_iter();
     own.flat_map(|own| own.workspace_roots.iter().copied())
 }
 
@@ -72,7 +73,7 @@ pub fn add(
         }
     }
     // A second call finds the first one's agents.
-    let _ = OWN.set(own);
+    let _ = OWN_AGENTS.set(own);
     problems
 }
 

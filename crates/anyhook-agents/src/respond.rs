@@ -18,7 +18,7 @@ use crate::{Adapter, likeness, pointer};
 pub use decode::DecodedAnswer;
 
 /// The reason of a deny for which the hook gives none.
-pub const DEFAULT_DENY_REASON: &str = "A hook denied this and gave no reason.";
+pub(crate) const DEFAULT_DENY_REASON: &str = "A hook denied this and gave no reason.";
 
 /// The reason of a question for which the hook gives none.
 const DEFAULT_ASK_REASON: &str = "A hook asks you to confirm this and gave no reason.";

@@ -126,7 +126,7 @@ pub struct AgentSpec {
     /// `{plugin}` if only hooks of a plugin get it.
     #[serde(default)]
     pub env: BTreeMap<Str, Str>,
-    /// Other variables that its hooks get, for conversions: nobody else sets them.
+    /// Variables that only this agent sets for its hooks, for conversions.
     #[serde(default)]
     pub other_env: Vec<Str>,
     /// A project's files that set variables for the agent and its hooks.

@@ -116,7 +116,7 @@ impl Adapter {
 
     /// Server and tool of a combined name. Agents whose names do not tell them
     /// apart give the first reading that their format allows.
-    pub fn parse_mcp(&self, native: &str) -> Option<(String, String)> {
+    pub(crate) fn parse_mcp(&self, native: &str) -> Option<(String, String)> {
         let format = self.spec.mcp.format.as_ref();
         let (before_first, rest) = format.split_once('{')?;
         let (first, rest) = rest.split_once('}')?;
@@ -146,7 +146,7 @@ pub(crate) fn fill_mcp(template: &str, server: &str, tool: &str) -> String {
 }
 
 /// A native input with canonical keys.
-pub fn decode_input(tool: &ToolSpec, native: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn decode_input(tool: &ToolSpec, native: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     let mut edit = Map::new();
     let list_of_edits = |name: &str| {
@@ -240,7 +240,7 @@ fn decode_edits(spec: &EditKeys, native: &Value) -> Option<Map<String, Value>> {
 }
 
 /// A canonical input with the tool's own keys.
-pub fn encode_input(tool: &ToolSpec, canonical: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn encode_input(tool: &ToolSpec, canonical: &Map<String, Value>) -> Map<String, Value> {
     let mut out = tool.when.clone();
     let stands_for_several = |codec: Codec| matches!(codec, Codec::Lines | Codec::Paths);
     let is_list = |name: &str| {
@@ -313,7 +313,7 @@ fn encode_edits(spec: &EditKeys, edits: &Value, out: &mut Map<String, Value>) {
 }
 
 /// The files that a write, edit or patch touches, each `{path, operation, ...}`.
-pub fn canonical_files(input: &Map<String, Value>) -> Vec<Value> {
+pub(crate) fn canonical_files(input: &Map<String, Value>) -> Vec<Value> {
     if let Some(Value::Array(files)) = input.get("files")
         && !files.is_empty()
     {

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
+use anyhook_testkit::files_below;
 use serde_json::Value;
 
 /// `agents/<slug>/captures/**/<Event>[-variant].json`.
@@ -14,20 +15,8 @@ fn captures() -> Vec<(&'static Adapter, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents");
     let mut found = Vec::new();
     for adapter in anyhook_agents::all() {
-        let mut folders = vec![root.join(adapter.spec.id.as_ref()).join("captures")];
-        while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else {
-                continue;
-            };
-            for entry in entries {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    found.push((adapter, path));
-                }
-            }
-        }
+        let files = files_below(&root.join(adapter.spec.id.as_ref()).join("captures"));
+        found.extend(files.into_iter().map(|file| (adapter, file)));
     }
     found.sort_by(|a, b| a.1.cmp(&b.1));
     found

@@ -16,7 +16,7 @@ pub enum ArchiveError {
     #[error("another export of the same store to `{place}` is running; wait for it or stop it")]
     Busy { place: String },
     #[error(
-        "events of an older version are still being moved in the store; try again when `anyhook status` shows no progress of it"
+        "events of an older version are still being moved in the store; try again when `anyhook status` no longer shows that"
     )]
     Upgrading,
     #[error("could not reach the archive: {0}")]

@@ -1,4 +1,4 @@
-//! The record as Parquet files in a folder or an S3 bucket, for engines of others.
+//! Stored events as Parquet files in a folder or an S3 bucket, for other query engines.
 //!
 //! Owns the files' schema, their names and what was exported so far. Each event is exported
 //! once, also when an export is killed at any moment. Runs no hook and prints nothing.

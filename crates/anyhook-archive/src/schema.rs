@@ -15,7 +15,7 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::error::Result;
 
-/// Grows when a column changes its meaning or goes; a new column does not change it.
+/// Incremented when a column is removed or changes its meaning, not when one is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Documented in docs/fleet.md.

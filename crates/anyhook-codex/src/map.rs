@@ -159,7 +159,7 @@ impl Mapper {
     }
 
     /// Remembers a thread that was in progress when this client joined it.
-    pub fn thread_joined(&mut self, message: &IncomingMessage) {
+    pub(crate) fn thread_joined(&mut self, message: &IncomingMessage) {
         let Some(result) = message.result else {
             return;
         };

@@ -80,7 +80,7 @@ impl<'a> IncomingMessage<'a> {
     }
 
     /// The id of the request that this message answers.
-    pub fn answered_id(&self) -> Option<&RequestId> {
+    pub(crate) fn answered_id(&self) -> Option<&RequestId> {
         self.id.as_ref().filter(|_| self.method.is_none())
     }
 

@@ -126,7 +126,9 @@ fn report_target(
         extra,
     } = &source.manifest;
     if *sequential {
-        let message = format!("{name} has no field for `sequential`: its hooks run as it sees fit");
+        let message = format!(
+            "{name} has no field for `sequential`: the agent decides in which order hooks run"
+        );
         warn(WarningSeverity::Warning, "sequential", message);
     }
     for (key, value) in extra {

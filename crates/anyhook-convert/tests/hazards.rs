@@ -449,7 +449,7 @@ fn a_written_deny_holds_no_variable() {
     }
 }
 
-/// What stood in one group and was edited since stands in two.
+/// Hooks of one group are written as two after one of them was edited.
 #[test]
 fn a_group_that_was_taken_apart_stays_apart() {
     let claude = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [

@@ -275,8 +275,8 @@ fn check(source: &ConversionSource, adapter: &'static Adapter) -> Result<(), Tes
     Ok(())
 }
 
-/// How the target's own file protects less than the hook did. Judged by what
-/// stands in the file alone, not by what the conversion says of it.
+/// How the target's own file protects less than the hook did. Judged by the file alone,
+/// not by the warnings of the conversion.
 fn weakened(hook: &Hook, read: &[Hook], adapter: &Adapter) -> Option<&'static str> {
     let rewrites = hook.capabilities.iter().any(|name| name == "input_rewrite");
     if !hook.blocking && !rewrites {

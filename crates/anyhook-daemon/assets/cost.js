@@ -47,7 +47,7 @@ function byAgent(rows) {
 }
 
 export function costs(usage) {
-  if (!usage.calls) return empty("No tokens yet", "Tokens appear here once an agent that tells them has finished a call of its model.");
+  if (!usage.calls) return empty("No tokens yet", "Tokens appear here once an agent that reports them has called its model.");
   const tile = (name, value, kind = "plain-tile") => h(`div.tile.card.${kind}`, null, h("small", null, name), h("b", null, value));
   const block = (title, ...content) => h("section.card.block", null, h("h2", null, title), ...content);
   // The cost is beside the name, so that a phone shows both.
@@ -55,7 +55,7 @@ export function costs(usage) {
     h("td.line", { title: one.session }, h("a", { href: link("session", one.session, one.agent) }, one.session || "–")),
     cell(cost(one)), h("td.line", null, one.agent), cell(ago(one.last)), numbers(one));
   return [
-    h("div.tiles", null, tile("Cost", totalCost(usage)), tile("Calls of models", count(usage.calls)), tile("Input tokens", count(usage.input_tokens)),
+    h("div.tiles", null, tile("Cost", totalCost(usage)), tile("Model calls", count(usage.calls)), tile("Input tokens", count(usage.input_tokens)),
       tile("of these cached", count(usage.cache_read_tokens)), tile("Output tokens", count(usage.output_tokens))),
     block("Cost by day", h("p", null, `Days of UTC. List prices of ${usage.prices_date}; subscriptions are not considered.`), byDay(usage.by_day)),
     block("Agents", table(["Agent", "Cost", ...TITLES], byAgent(usage.by_model).map((one) => h("tr", null, h("td.line", null, one.agent), cell(cost(one)), numbers(one))))),

@@ -15,7 +15,7 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::sync::Notify;
 
 /// A request is handled, or a response is streamed.
-const BUSY: u64 = 0;
+const BUSY_TICK: u64 = 0;
 
 pub(crate) struct Connections {
     limit: usize,
@@ -23,15 +23,15 @@ pub(crate) struct Connections {
 }
 
 /// Orders the beginnings of waits, and numbers the connections.
-static TICKS: AtomicU64 = AtomicU64::new(BUSY + 1);
+static NEXT_TICK: AtomicU64 = AtomicU64::new(BUSY_TICK + 1);
 
 fn tick() -> u64 {
-    TICKS.fetch_add(1, Ordering::Relaxed)
+    NEXT_TICK.fetch_add(1, Ordering::Relaxed)
 }
 
 #[derive(Debug)]
 struct ConnectionState {
-    /// [`BUSY`], or the tick at which the wait began.
+    /// [`BUSY_TICK`], or the tick at which the wait began.
     waiting_since: AtomicU64,
     closed: Notify,
 }
@@ -79,7 +79,7 @@ impl Connections {
 fn close_oldest(open: &mut HashMap<u64, Arc<ConnectionState>>) -> bool {
     let waiting = open.iter().filter_map(|(number, state)| {
         let since = state.waiting_since.load(Ordering::Relaxed);
-        (since != BUSY).then_some((since, *number))
+        (since != BUSY_TICK).then_some((since, *number))
     });
     let oldest = waiting.min().and_then(|(_, number)| open.remove(&number));
     if let Some(state) = &oldest {
@@ -112,7 +112,7 @@ pub(crate) struct RequestTracker(Arc<ConnectionState>);
 impl RequestTracker {
     /// The request is here as a whole, or its sender may take its time.
     pub(crate) fn begin(&self) {
-        self.0.waiting_since.store(BUSY, Ordering::Relaxed);
+        self.0.waiting_since.store(BUSY_TICK, Ordering::Relaxed);
     }
 
     /// The response is here as a whole.

@@ -30,21 +30,21 @@ use crate::slots::folder_hint;
 use crate::wrapped::{WrappedCall, WrappedForm};
 
 /// The exit code that a dispatcher should end with.
-pub const EXIT_HEADER: HeaderName = HeaderName::from_static(headers::EXIT_CODE);
+pub(crate) const EXIT_HEADER: HeaderName = HeaderName::from_static(headers::EXIT_CODE);
 /// What a dispatcher should write to its standard error, percent-encoded UTF-8.
-pub const STDERR_HEADER: HeaderName = HeaderName::from_static(headers::STDERR);
+pub(crate) const STDERR_HEADER: HeaderName = HeaderName::from_static(headers::STDERR);
 
 /// Where a dispatcher was started, percent-encoded UTF-8.
-pub const CWD_HEADER: HeaderName = HeaderName::from_static(headers::CWD);
+pub(crate) const CWD_HEADER: HeaderName = HeaderName::from_static(headers::CWD);
 /// `1`: a dispatcher knows that no user can be asked.
-pub const UNATTENDED_HEADER: HeaderName = HeaderName::from_static(headers::UNATTENDED);
+pub(crate) const UNATTENDED_HEADER: HeaderName = HeaderName::from_static(headers::UNATTENDED);
 
 /// The agent's entry that started a dispatcher, percent-encoded UTF-8.
 const ENTRY_HEADER: HeaderName = HeaderName::from_static(headers::ENTRY);
 
 /// The project folders in a dispatcher's environment, percent-encoded UTF-8, separated by
 /// commas.
-pub const PROJECTS_HEADER: HeaderName = HeaderName::from_static(headers::PROJECTS);
+pub(crate) const PROJECTS_HEADER: HeaderName = HeaderName::from_static(headers::PROJECTS);
 
 /// Some clients reject header lines of 64 KiB, and encoding may triple the text.
 const MAX_STDERR_BYTES: usize = 16 * 1024;

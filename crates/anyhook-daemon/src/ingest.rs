@@ -21,7 +21,8 @@ use crate::body::{self, BodyFormat, header_text};
 use crate::config::DaemonLimits;
 
 /// The machine whose journal is sent, for records that do not name one.
-pub const MACHINE_HEADER: HeaderName = HeaderName::from_static(anyhook_util::headers::MACHINE);
+pub(crate) const MACHINE_HEADER: HeaderName =
+    HeaderName::from_static(anyhook_util::headers::MACHINE);
 
 const MAX_BATCH_ITEMS: usize = 20_000;
 /// Of the texts whose records are in memory at the same time, for each batch.
@@ -74,7 +75,7 @@ impl IngestBudget {
         match tokio::time::timeout(MAX_ROOM_WAIT, room).await {
             Ok(Ok(room)) => Ok(room),
             _ => Err(ApiError::busy(
-                "others are sending as much as can be taken at a time; send it again later",
+                "too much is being uploaded at the same time; send it again later",
             )),
         }
     }

@@ -143,12 +143,12 @@ fn ingest_journal(app: &App, wakeups: &Receiver<WakeReason>) {
     importer.and_then(last_words);
 }
 
-/// What keeps the store small and in this version's layout, in steps of milliseconds
+/// Work that keeps the store small and in this version's layout, in steps of milliseconds
 /// between which events are ingested.
 #[derive(Default)]
 struct Housekeeping {
     last_retention: Option<Instant>,
-    /// What was archived then.
+    /// The number of the last archived event at that time.
     exported_seq: Option<i64>,
     is_retaining: bool,
     is_upgraded: bool,

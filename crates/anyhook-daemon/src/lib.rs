@@ -40,12 +40,10 @@ pub use archiving::{ArchiveConfig, Archiver};
 pub use client::page_link;
 pub use config::{DEFAULT_PORT, DaemonConfig, DaemonLimits, JournalSource};
 pub use guard::Access;
-pub use hooks::{CWD_HEADER, EXIT_HEADER, PROJECTS_HEADER, STDERR_HEADER, UNATTENDED_HEADER};
 pub use host::{
     AgentName, FailureReply, HookHost, HookReply, HookRequest, HostSetup, OpenQuestion,
     PreparedCall,
 };
-pub use ingest::MACHINE_HEADER;
 pub use routes::{ROUTES, Route};
 pub use server::{Daemon, DaemonError, Stopper};
 pub use ship::{JournalShipper, ShipError, ShipSummary};

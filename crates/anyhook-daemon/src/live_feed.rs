@@ -118,7 +118,7 @@ impl Drop for Listener {
     }
 }
 
-/// Reads new events while somebody listens, until the daemon stops.
+/// Reads new events while there are listeners, until the daemon stops.
 pub(crate) async fn run(app: App) {
     let mut stop = app.stop.subscribe();
     tokio::select! {

@@ -58,7 +58,7 @@ pub enum ShipError {
         status: u16,
         message: String,
     },
-    #[error("`{to}` gets nothing: what answers there does not know the token")]
+    #[error("nothing was sent to `{to}`: the server there does not know the token")]
     Untrusted { to: String },
     #[error(transparent)]
     Journal(#[from] StoreError),

@@ -53,7 +53,7 @@ pub enum WrappedForm {
 }
 
 /// The key of what an answer has for one event only.
-const SPECIFIC: &str = "hookSpecificOutput";
+const EVENT_OUTPUT_KEY: &str = "hookSpecificOutput";
 
 /// The agent's own answer to the same response.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -87,7 +87,7 @@ impl NativeAnswer {
 }
 
 impl WrappedForm {
-    pub fn for_agent(slug: &str) -> Self {
+    pub(crate) fn for_agent(slug: &str) -> Self {
         match slug {
             "claude-code" => Self::Claude,
             "gemini-cli" => Self::Gemini,
@@ -136,17 +136,17 @@ impl WrappedForm {
         lost.retain(|loss| !NATIVE_LOSSES.contains(&loss.field.as_str()));
         let is_plain_text = !native.answer.stdout.is_empty() && native.object().is_empty();
         if response.context.is_some() && is_plain_text {
-            let message = format!("{FORM} has no place for it at {event}");
+            let message = format!("{FORM_NAME} has no place for it at {event}");
             lost.push(Loss::new("context", message));
         }
         if asks && draft.blocks {
             lost.push(Loss::new(
                 "ask",
-                format!("{FORM} cannot ask at {event}; denied instead"),
+                format!("{FORM_NAME} cannot ask at {event}; denied instead"),
             ));
         }
         if response.updated_input.is_some() && !draft.rewrites && !response.is_deny() {
-            let why = format!("{FORM} cannot carry it at {event}");
+            let why = format!("{FORM_NAME} cannot carry it at {event}");
             let effect = if native.is_preventable {
                 response.decision = Some(Decision::Deny);
                 response.reason = Some(format!(
@@ -170,7 +170,7 @@ impl WrappedForm {
     }
 }
 
-const FORM: &str = "the wrapped HTTP form";
+const FORM_NAME: &str = "the wrapped HTTP form";
 
 /// Losses of the native answer that do not apply here: either both forms have a field for
 /// it at every event, or the form decides.
@@ -279,7 +279,7 @@ fn rename(input: &mut Map<String, Value>, from: &str, to: &str) {
 
 fn claude_draft(event: &str, response: &HookResponse, native: &NativeAnswer) -> WrappedDraft {
     let mut own = native.object();
-    let mut specific = take_object(&mut own, SPECIFIC);
+    let mut specific = take_object(&mut own, EVENT_OUTPUT_KEY);
     let asks = response.decision == Some(Decision::Ask);
     let asks_here = asks && matches!(event, "PreToolUse" | "PermissionRequest");
     let behavior = specific.get("decision").and_then(|it| it.get("behavior"));
@@ -336,7 +336,7 @@ fn claude_draft(event: &str, response: &HookResponse, native: &NativeAnswer) -> 
     specific.shift_remove("hookEventName");
     if !specific.is_empty() {
         specific.shift_insert(0, "hookEventName".to_owned(), Value::from(event));
-        put(&mut body, SPECIFIC, Some(specific));
+        put(&mut body, EVENT_OUTPUT_KEY, Some(specific));
     }
     WrappedDraft {
         body,
@@ -364,7 +364,7 @@ fn gemini_draft(event: &str, response: &HookResponse, native: &NativeAnswer) -> 
         ..native.clone()
     };
     let mut own = native.object();
-    let mut specific = take_object(&mut own, SPECIFIC);
+    let mut specific = take_object(&mut own, EVENT_OUTPUT_KEY);
     // This form cannot ask.
     let denies = matches!(response.decision, Some(Decision::Deny | Decision::Ask))
         || native.ends_before(response);
@@ -403,7 +403,7 @@ fn gemini_draft(event: &str, response: &HookResponse, native: &NativeAnswer) -> 
         put(&mut specific, key, updated);
     }
     if !specific.is_empty() {
-        put(&mut body, SPECIFIC, Some(specific));
+        put(&mut body, EVENT_OUTPUT_KEY, Some(specific));
     }
     WrappedDraft {
         body,

@@ -75,7 +75,7 @@ pub fn remove_matching(
 
 /// As [`remove_matching`], from the arrays at all `paths`. A text without a match is
 /// parsed once, however many arrays there are.
-pub fn remove_matching_in(
+pub(crate) fn remove_matching_in(
     text: &str,
     format: Format,
     paths: &[Vec<Key>],

@@ -53,7 +53,7 @@ impl InstallLog {
     }
 
     /// Whether there is something to undo.
-    pub fn has_edits(&self) -> bool {
+    pub(crate) fn has_edits(&self) -> bool {
         !self.patches.is_empty() || !self.removals.is_empty()
     }
 

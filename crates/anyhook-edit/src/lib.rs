@@ -36,9 +36,7 @@ mod undo;
 mod yaml;
 
 pub use diff::diff;
-pub use edit::{
-    EditOptions, EditedText, RemovedElements, edit, get, remove_matching, remove_matching_in,
-};
+pub use edit::{EditOptions, EditedText, RemovedElements, edit, get, remove_matching};
 pub use editable_file::{ContentChange, EditFn, EditableFile, Reinstall, TakeOutFn, TextEditor};
 pub use error::EditError;
 pub use file::{

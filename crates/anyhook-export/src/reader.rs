@@ -51,7 +51,7 @@ impl JournalReader {
 
     /// Whether all files that were known have gone since the last question: what they had
     /// after the position was never read.
-    pub fn has_gap(&mut self) -> bool {
+    pub(crate) fn has_gap(&mut self) -> bool {
         std::mem::take(&mut self.has_gap)
     }
 

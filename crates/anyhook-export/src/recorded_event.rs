@@ -152,13 +152,13 @@ impl<'a> RecordedEvent<'a> {
     }
 
     /// Nanoseconds since 1970 at which the answer was ready.
-    pub fn end_nanos(&self) -> Option<u64> {
+    pub(crate) fn end_nanos(&self) -> Option<u64> {
         let micros = anyhook_store::parse_micros(&self.time)?;
         u64::try_from(micros).ok()?.checked_mul(1000)
     }
 
     /// Nanoseconds since 1970 at which the agent called.
-    pub fn start_nanos(&self) -> Option<u64> {
+    pub(crate) fn start_nanos(&self) -> Option<u64> {
         let nanos = duration_nanos(self.duration_ms);
         Some(self.end_nanos()?.saturating_sub(nanos))
     }

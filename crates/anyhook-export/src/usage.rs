@@ -1,8 +1,8 @@
 //! Tokens and cost of model calls.
 //!
-//! Agents say how many tokens a call used in their transcripts or in payloads; where, is in
-//! `agents/<slug>/usage.toml`. Only counts, times and names are taken: the conversation is
-//! not read. Never runs in the dispatcher.
+//! Agents report how many tokens a call used in their transcripts or in payloads;
+//! `agents/<slug>/usage.toml` says where. Only counts, times and names are taken: the
+//! conversation is not read. Never runs in the dispatcher.
 
 mod collector;
 mod database;

@@ -268,7 +268,7 @@ static DEFINITIONS: &[GuardDefinition] = &[
         ],
         catches: &[
             "every call of the event that the hook is for, once a limit is reached",
-            "fails, so that `on_failure` decides, where it cannot know: an agent that tells no tokens, a model without a price, an event without a session, or sums that are not up to date",
+            "fails, so that `on_failure` decides, where it cannot know: an agent that reports no tokens, a model without a price, an event without a session, or sums that are not up to date",
         ],
         misses: &[
             "calls of models that the agent has not written to its transcript yet: the sums are at most ten seconds older than that",

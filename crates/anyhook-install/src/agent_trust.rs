@@ -66,7 +66,7 @@ pub fn reviews_entries(machine: &Machine, target: &Target) -> bool {
     with_entry > rules.records(&subject(Vec::new())).len()
 }
 
-pub fn trust_state(machine: &Machine, target: &Target) -> AgentTrust {
+pub(crate) fn trust_state(machine: &Machine, target: &Target) -> AgentTrust {
     let Some((ledger, rules)) = target.adapter.trust_ledger() else {
         return AgentTrust::Unknown(target.adapter.spec.trust.as_deref().map(str::to_owned));
     };

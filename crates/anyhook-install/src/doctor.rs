@@ -244,7 +244,7 @@ fn unproven(adapter: &Adapter, bridged: &[&Target]) -> Option<DoctorFinding> {
     Some(
         DoctorFinding::new(Severity::Warning, "unproven", what)
             .for_target(bridged.first()?)
-            .why("no guard was ever seen to hold in it")
+            .why("no guard has been seen to block in it")
             .remedy("try a call that your guard denies, and see that it does not run"),
     )
 }

@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// Where locks and records of installations are kept.
-    pub fn records_dir(&self) -> PathBuf {
+    pub(crate) fn records_dir(&self) -> PathBuf {
         self.dirs.state.join("install")
     }
 
@@ -116,7 +116,7 @@ impl Machine {
     }
 
     /// The existing files that match an agent's file, sorted.
-    pub fn existing_paths(&self, file: &ConfigFile) -> Vec<PathBuf> {
+    pub(crate) fn existing_paths(&self, file: &ConfigFile) -> Vec<PathBuf> {
         let Some(path) = self.config_path(file) else {
             return Vec::new();
         };

@@ -1,9 +1,9 @@
 //! The hooks that an agent's own file contains beside the bridge, as canonical
 //! hooks, and which of them the manifest runs as well.
 //!
-//! A hook that both run would run twice. `install` takes it out of the agent's
-//! file, but only if the manifest's hook is active there: otherwise a guard would
-//! be gone until somebody notices.
+//! A hook that both run would run twice. `install` takes it out of the agent's file,
+//! but only if the manifest's hook is active there: otherwise a guard would be missing
+//! without anyone noticing.
 
 mod identity;
 
@@ -164,7 +164,7 @@ fn entry_place(target: &Target, entry: &HookEntry<'_>) -> EntryPlace {
 
 impl NativeHook {
     /// Whether it can be taken out of its file, which stays a config file then.
-    pub fn can_be_taken_out(&self) -> bool {
+    pub(crate) fn can_be_taken_out(&self) -> bool {
         self.place.array.is_some()
     }
 }

@@ -79,7 +79,7 @@ pub fn agent_notes(
     notes
 }
 
-/// Where the facts about an agent come from that nobody has run.
+/// The source of the facts about an agent that was never run here.
 pub(crate) fn unproven_source(spec: &AgentSpec) -> Option<String> {
     let source = match spec.verified.how {
         VerifiedHow::Run => return None,
@@ -92,10 +92,10 @@ pub(crate) fn unproven_source(spec: &AgentSpec) -> Option<String> {
     ))
 }
 
-/// That nobody has seen a guard hold in this agent.
+/// A warning that no guard has been seen to block in this agent.
 fn unproven_note(spec: &AgentSpec) -> Option<InstallNote> {
     let text = format!(
-        "{}; nobody has seen a guard hold in it, so try a call that yours denies before you rely on it",
+        "{}; no guard has been seen to block in it; try a call that your guard denies before you rely on it",
         unproven_source(spec)?
     );
     Some(note("unproven", text))

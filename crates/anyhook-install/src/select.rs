@@ -69,7 +69,7 @@ fn also_runs(adapter: &Adapter, other: &Adapter, scope: Scope) -> bool {
 }
 
 /// The other agents with an installed bridge whose files this agent runs as well.
-pub fn bridges_run_twice(
+pub(crate) fn bridges_run_twice(
     machine: &Machine,
     adapter: &Adapter,
     scope: Scope,
@@ -83,7 +83,7 @@ pub fn bridges_run_twice(
 }
 
 /// The agents that were named, or else all.
-pub fn named_or_all(named: &[&'static Adapter]) -> Vec<&'static Adapter> {
+pub(crate) fn named_or_all(named: &[&'static Adapter]) -> Vec<&'static Adapter> {
     if named.is_empty() {
         clients().collect()
     } else {

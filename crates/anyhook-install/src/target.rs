@@ -159,7 +159,7 @@ impl Target {
 
     /// The format to edit in. Comments are accepted even if the agent rejects
     /// them: they are not a reason to lose anything, and `doctor` reports them.
-    pub fn edit_format(&self) -> Format {
+    pub(crate) fn edit_format(&self) -> Format {
         match self.format {
             Some(format @ (Format::Toml | Format::Yaml)) => format,
             _ => Format::Jsonc,
@@ -167,7 +167,7 @@ impl Target {
     }
 
     /// Whether the agent reads this file if it is started in the current folder.
-    pub fn is_read_here(&self, machine: &Machine) -> bool {
+    pub(crate) fn is_read_here(&self, machine: &Machine) -> bool {
         !self.start_folder_only || machine.cwd == machine.root
     }
 
@@ -188,7 +188,7 @@ impl Target {
     }
 
     /// The user's own command lines that also call the bridge.
-    pub fn own_bridge_lines(&self) -> Vec<String> {
+    pub(crate) fn own_bridge_lines(&self) -> Vec<String> {
         if !self.is_editable() {
             return Vec::new();
         }

@@ -103,7 +103,7 @@ proptest! {
         let text = write(&marked(value), &layout);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &text).unwrap();
-        // A file that stands there is chosen, so the target is the same.
+        // The existing file is chosen, so the target is the same.
         let bridge = bridge(&machine, adapter, BridgeProgram::Searched);
         prop_assert_eq!(&bridge.target.path, &path);
 

@@ -26,7 +26,7 @@ impl ConfigField {
 }
 
 /// The sections, with what they are about.
-pub const CONFIG_SECTIONS: &[(&str, &str)] = &[
+pub(crate) const CONFIG_SECTIONS: &[(&str, &str)] = &[
     (
         "evaluator",
         "What evaluates hooks of the types `prompt` and `agent`: a program or an API.",

@@ -55,7 +55,7 @@ impl Failure {
             Self::CannotStart(_) => "it could not be started".to_owned(),
             Self::Timeout => "timed out".to_owned(),
             Self::Answer(_) => "its answer could not be read".to_owned(),
-            Self::Changed(_) => "it is not as the user approved it".to_owned(),
+            Self::Changed(_) => "it differs from what the user approved".to_owned(),
         }
     }
 

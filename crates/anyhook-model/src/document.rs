@@ -174,7 +174,7 @@ impl Node {
     }
 }
 
-pub fn object_to_json(members: &[Member]) -> Map<String, serde_json::Value> {
+pub(crate) fn object_to_json(members: &[Member]) -> Map<String, serde_json::Value> {
     let mut map = Map::with_capacity(members.len());
     for member in members {
         map.insert(member.key.clone(), member.value.to_json());

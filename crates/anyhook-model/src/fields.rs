@@ -232,7 +232,7 @@ pub const PLATFORM: &[Field] = &[
 ];
 
 /// Other accepted names of `osx`.
-pub const OSX_ALIASES: [&str; 2] = ["darwin", "macos"];
+pub(crate) const OSX_ALIASES: [&str; 2] = ["darwin", "macos"];
 
 pub const MATCHER: &[Field] = &[
     optional(

@@ -10,7 +10,7 @@ use crate::matcher::Matcher;
 use crate::word_enum::word_enum;
 
 /// The supported versions of the interchange format.
-pub const SPECS: [&str; 2] = [SPEC, SPEC_0_1];
+pub(crate) const SPECS: [&str; 2] = [SPEC, SPEC_0_1];
 
 /// The version of new manifests.
 pub const SPEC: &str = "hooks/1.0";

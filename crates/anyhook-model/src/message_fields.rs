@@ -75,7 +75,7 @@ const EVENT: MessageType = MessageType {
         may(
             "data",
             Type("event_data"),
-            "What belongs to this kind of event.",
+            "The fields of this kind of event.",
         ),
         may(
             "machine_id",
@@ -85,17 +85,17 @@ const EVENT: MessageType = MessageType {
         may(
             "user_id",
             Text,
-            "Identifies the user, where the agent says it.",
+            "Identifies the user, where the agent reports one.",
         ),
         may(
             "project_id",
             Text,
-            "Identifies the project, where the agent says it.",
+            "Identifies the project, where the agent reports one.",
         ),
         may(
             "workflow_id",
             Text,
-            "Identifies the workflow, where the agent says it.",
+            "Identifies the workflow, where the agent reports one.",
         ),
         may(
             "metadata",
@@ -141,13 +141,13 @@ const EVENT_DATA: MessageType = MessageType {
         may(
             "mcp",
             Type("mcp"),
-            "Where the call goes, for the tool of an MCP server.",
+            "The server and tool that are called, for the tool of an MCP server.",
         ),
         may("last_message", Text, "The model's last message."),
         may(
             "stop_hook_active",
             Flag,
-            "The agent goes on because of a stop hook already.",
+            "A stop hook has already made the agent continue.",
         ),
         may("agent_id", Text, "Which subagent."),
         may("agent_type", Text, "Which kind of subagent."),
@@ -306,7 +306,7 @@ const HOOK_RUN: MessageType = MessageType {
             Text,
             "A hash of what the manifest says about it.",
         ),
-        must("outcome", Words(&OUTCOMES), "What came of it."),
+        must("outcome", Words(&OUTCOMES), "Its outcome."),
         may("exit", Integer, "Its exit code."),
         may("duration_ms", Number, "How long it ran."),
         may(
@@ -347,7 +347,7 @@ pub fn message_type(name: &str) -> Option<&'static MessageType> {
 }
 
 /// The type of this name and all that it uses, itself first.
-pub fn with_used_types(name: &str) -> Vec<&'static MessageType> {
+pub(crate) fn with_used_types(name: &str) -> Vec<&'static MessageType> {
     let mut types: Vec<&'static MessageType> = message_type(name).into_iter().collect();
     let mut next = 0;
     while let Some(one) = types.get(next).copied() {

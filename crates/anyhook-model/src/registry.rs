@@ -93,7 +93,7 @@ pub fn event_name(name: &str) -> &str {
 }
 
 /// The event that a type of the unified event model means.
-pub fn event_by_unified(unified: &str) -> Option<&'static Event> {
+pub(crate) fn event_by_unified(unified: &str) -> Option<&'static Event> {
     EVENTS
         .iter()
         .find(|event| event.unified == Some(unified) || event.also.contains(&unified))

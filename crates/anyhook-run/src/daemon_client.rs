@@ -171,7 +171,7 @@ pub fn is_on_socket(path: &Path) -> bool {
     daemon.is_alive()
 }
 
-/// Without the token the daemon cannot be told from any other process.
+/// Without the token the daemon cannot be distinguished from any other process.
 fn required<'a>(token: Option<&'a str>, name: &str) -> Result<&'a str, ServerProblem> {
     let problem = || format!("{name}: its token is not known; set ANYHOOK_TOKEN to it");
     token.ok_or_else(|| ServerProblem::Away(problem()))
@@ -393,7 +393,8 @@ fn changed_answer(name: &str) -> ServerProblem {
 
 fn new_nonce() -> Result<String, String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| format!("no random numbers: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("could not get random numbers: {error}"))?;
     Ok(hex(&bytes))
 }
 
@@ -422,7 +423,7 @@ impl DaemonReply {
         }
         let server = self.nonce.clone().filter(|_| self.status == 200);
         let server = server.ok_or_else(|| {
-            untrusted("what answers there is not an anyhook daemon, or one of another version")
+            untrusted("the server there is not an anyhook daemon, or has another version")
         })?;
         let nonces = Nonces { client, server };
         let Some(token) = token else {
@@ -431,7 +432,7 @@ impl DaemonReply {
         let expected = nonces.server_proof(token);
         let is_expected = |sent: &String| challenge::constant_time_eq(sent, &expected);
         if !self.proof.as_ref().is_some_and(is_expected) {
-            return Err(untrusted("what answers there does not know the token"));
+            return Err(untrusted("the server there does not know the token"));
         }
         Ok(nonces)
     }

@@ -204,7 +204,7 @@ fn dispatch(
     options: EventOptions,
     server_problem: Option<ServerProblem>,
 ) -> i32 {
-    let (told, warning) = match server_problem {
+    let (notice, warning) = match server_problem {
         Some(problem @ ServerProblem::Untrusted(_)) => (Some(problem.to_string()), None),
         problem => (None, problem.map(|problem| problem.to_string())),
     };
@@ -215,7 +215,7 @@ fn dispatch(
         session_folders::add(&engine.dirs, &decoded.event, &folders, true);
     }
     let options = EventOptions {
-        notice: told,
+        notice,
         listen: Some(listen_for_signals),
         owns_process: true,
         ..options

@@ -28,6 +28,9 @@ use anyhook_store::{EventFilter, EventRow, PageQuery, Store, open, rfc3339_micro
 use serde_json::{Map, json};
 
 const BATCH_EVENTS: u64 = 1000;
+/// Sums are written once for each batch: larger ones fill a store faster.
+const FILL_EVENTS: u64 = 40_000;
+const MIDDLE_STEP: u64 = 1_000_000;
 const SESSION_EVENTS: u64 = 140;
 const DAYS: u64 = 90;
 /// Of each query, the best of these counts.
@@ -56,6 +59,7 @@ fn main() {
         let address = copy_address(&options, step);
         let store = open(&address).unwrap();
         set_begin(&*store);
+        while store.maintain_step().unwrap() {}
         // Fewer where the generation was stopped.
         let stored = stored_events(&*store);
         let bytes = file_bytes(&address) / stored.max(1);
@@ -164,9 +168,9 @@ fn options() -> Options {
     options
 }
 
-/// A tenth of all, and all; 100,000 if that is less than a tenth.
+/// A million (or a tenth of all, if that is less), and all; 100,000 if that is less than a tenth.
 fn checkpoints(events: u64) -> Vec<u64> {
-    let mut steps = vec![100_000, events / 10, events];
+    let mut steps = vec![100_000, (events / 10).min(MIDDLE_STEP), events];
     steps.retain(|step| (10_000..=events).contains(step));
     steps.sort_unstable();
     steps.dedup();
@@ -176,11 +180,11 @@ fn checkpoints(events: u64) -> Vec<u64> {
 /// The time that the store took; the events are made by another thread meanwhile.
 fn fill(store: &dyn Store, from: u64, until: u64, all: u64) -> Duration {
     let mut spent = Duration::ZERO;
-    let (sender, batches) = std::sync::mpsc::sync_channel::<Vec<EventRow>>(4);
+    let (sender, batches) = std::sync::mpsc::sync_channel::<Vec<EventRow>>(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            for batch in (from..until).step_by(BATCH_EVENTS as usize) {
-                let numbers = batch..(batch + BATCH_EVENTS).min(until);
+            for batch in (from..until).step_by(FILL_EVENTS as usize) {
+                let numbers = batch..(batch + FILL_EVENTS).min(until);
                 let rows = numbers.map(|n| EventRow::from_record(&record(n, all)).unwrap());
                 if sender.send(rows.collect()).is_err() {
                     return;

@@ -31,8 +31,8 @@ pub use cancel::QueryCancel;
 pub use error::{Result, StoreError};
 pub use postgres::PostgresStore;
 pub use query::{
-    AgentStats, DEFAULT_PAGE_SIZE, EventDetail, EventFilter, EventSummary, HookStats, IngestCounts,
-    Latency, MAX_PAGE_SIZE, NameCount, Page, PageCursor, PageQuery, Retention, SessionDetail,
+    AgentStats, EventDetail, EventFilter, EventSummary, HookStats, IngestCounts, Latency,
+    MAX_PAGE_SIZE, NameCount, Page, PageCursor, PageQuery, Retention, SessionDetail,
     SessionSummary, Stats, TimeBucket, Timeline,
 };
 pub use row::{

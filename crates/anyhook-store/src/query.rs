@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::error::{Result, StoreError};
 use crate::row::{EventRow, lowercase};
 
-pub const DEFAULT_PAGE_SIZE: usize = 100;
+pub(crate) const DEFAULT_PAGE_SIZE: usize = 100;
 pub const MAX_PAGE_SIZE: usize = 1000;
 
 /// Which events to include. Absent fields do not narrow.
@@ -61,7 +61,7 @@ impl EventFilter {
     }
 
     /// All conditions but the text, which a summary does not have.
-    pub fn matches_summary(&self, summary: &EventSummary) -> bool {
+    pub(crate) fn matches_summary(&self, summary: &EventSummary) -> bool {
         let is = |wanted: &Option<String>, actual: Option<&str>| {
             wanted.as_deref().is_none_or(|it| actual == Some(it))
         };

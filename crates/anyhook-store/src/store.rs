@@ -117,7 +117,7 @@ pub trait Store: Send + Sync {
     /// nothing is left to delete.
     fn retain_step(&self, retention: &Retention) -> Result<u64>;
 
-    /// Does some of what keeps the store small; `true` if there is more to do.
+    /// Does one step of the work that keeps the store small; `true` if there is more to do.
     fn maintain_step(&self) -> Result<bool> {
         Ok(false)
     }

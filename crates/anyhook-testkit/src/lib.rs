@@ -6,10 +6,10 @@
 //! mistake made there must not be able to hide here.
 //!
 //! [`Scratch`] is an isolated project and home for tests that run a real binary;
-//! [`cases`] reads folders of test cases; [`Golden`] compares results with
-//! recorded ones; [`whole_lines`] reads a journal while others write it;
-//! [`struct_fields`] lists what a type deserializes;
-//! [`codex`] and [`postgres`] provide the servers that several crates test with.
+//! [`cases`] reads folders of test cases; [`Golden`] compares results with recorded
+//! ones; [`files_below`] lists the files of a folder; [`whole_lines`] reads a journal
+//! while others write it; [`struct_fields`] lists what a type deserializes; [`codex`]
+//! and [`postgres`] provide the servers that several crates test with.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,6 +23,7 @@
 
 pub mod cases;
 pub mod codex;
+mod files;
 mod golden;
 mod lines;
 pub mod postgres;
@@ -31,6 +32,7 @@ mod scratch;
 mod struct_fields;
 mod wait;
 
+pub use files::files_below;
 pub use golden::Golden;
 pub use lines::whole_lines;
 pub use scratch::{Invocation, ProcessOutput, Scratch};

@@ -36,7 +36,7 @@ pub struct Answer<'a> {
     pub stderr: &'a str,
 }
 
-/// What happens to the thing that the event guards.
+/// What happens to the action that the event announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {

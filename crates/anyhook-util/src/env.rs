@@ -196,7 +196,7 @@ variables! {
 /// Variables with which a loader, a shell or an interpreter runs code of someone
 /// else's choice before the program itself. Hooks do not inherit them: a project
 /// can set them through the agent.
-pub const INJECTION_VARIABLES: &[&str] = &[
+pub(crate) const INJECTION_VARIABLES: &[&str] = &[
     "AWKLIBPATH",
     "AWKPATH",
     "BASHOPTS",
@@ -283,7 +283,7 @@ pub const INJECTION_VARIABLES: &[&str] = &[
 
 /// Functions that bash has exported, settings of git that name programs, and the same
 /// variables for one version of Lua.
-pub const INJECTION_PREFIXES: &[&str] = &[
+pub(crate) const INJECTION_PREFIXES: &[&str] = &[
     "BASH_FUNC_",
     "GIT_CONFIG_",
     "LUA_CPATH_",

@@ -10,12 +10,12 @@ use clap::{Arg, Command, CommandFactory as _};
 
 use crate::cli::{Cli, EXIT_CODES};
 
-const TOP: &str = "<!-- Generated from the command line's definitions by `UPDATE=1 cargo test -p anyhook commands_page`. Do not edit. -->\n\n\
+const PAGE_HEAD: &str = "<!-- Generated from the command line's definitions by `UPDATE=1 cargo test -p anyhook commands_page`. Do not edit. -->\n\n\
 # Commands\n\nEvery command with its arguments and options. `anyhook help COMMAND` shows the same with examples, \
 `anyhook man` as a manual page. `--color auto|always|never` and `--help` work with each of them.\n\n";
 
 /// Options that every command has.
-const GLOBAL: [&str; 3] = ["help", "version", "color"];
+const GLOBAL_OPTIONS: [&str; 3] = ["help", "version", "color"];
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
@@ -61,7 +61,7 @@ fn add_command(page: &mut String, name: &str, command: &Command) {
     let _ = writeln!(page, "## `{name}`\n\n{}\n", about.trim_end());
     let rows: Vec<String> = command
         .get_arguments()
-        .filter(|arg| !arg.is_hide_set() && !GLOBAL.contains(&arg.get_id().as_str()))
+        .filter(|arg| !arg.is_hide_set() && !GLOBAL_OPTIONS.contains(&arg.get_id().as_str()))
         .map(|arg| format!("| `{}` | {} |", cell(&usage(arg)), cell(&what(arg))))
         .collect();
     if !rows.is_empty() {
@@ -85,7 +85,7 @@ fn visible_commands(command: &Command) -> impl Iterator<Item = &Command> {
 fn page() -> String {
     let mut cli = Cli::command();
     cli.build();
-    let mut page = TOP.to_owned();
+    let mut page = PAGE_HEAD.to_owned();
     page.push_str("| exit code | meaning |\n| --- | --- |\n");
     for (code, meaning) in EXIT_CODES {
         let _ = writeln!(page, "| {code} | {meaning} |");

@@ -29,8 +29,8 @@ fn main() -> ExitCode {
 
 fn run() -> ExitCode {
     anyhook_run::agent::own::read_tables_with(anyhook_agents::own::read_own_table);
-    // Agents start `run` at every tool call, so it bypasses the argument parser,
-    // which would cost a third of an empty process.
+    // Agents start `run` at every tool call, so it bypasses the argument parser, which
+    // would take 0.25 ms, a third of an empty process.
     let mut arguments = std::env::args_os().skip(1).peekable();
     let is_run = arguments.next().is_some_and(|command| command == "run");
     let wants_help = arguments

@@ -240,7 +240,7 @@ fn denies(
             "{id} {event} {capability}: {ran:?}\n{reaction:?}"
         );
         let told = reaction.model_sees.iter().chain(&reaction.user_sees);
-        // Some agents keep it to themselves; then at least they were told.
+        // Some agents show it to no one; then at least they must have received it.
         let kept = reaction.note.is_some() && format!("{ran:?}").contains(capability);
         assert!(
             kept || told.clone().any(|text| text.contains(capability)),

@@ -64,7 +64,7 @@ fn every_agent_does_what_the_table_says() {
                 false,
             );
             assert!(reaction.accepted, "{row} {reaction:?}");
-            assert!(!text("told").is_empty(), "{row}");
+            assert!(!text("answer").is_empty(), "{row}");
             let loses = row["lost"]
                 .as_array()
                 .unwrap()

@@ -160,7 +160,7 @@ fn check_reaction(kind: Kind, reaction: &Reaction, lost: &[String]) -> Result<()
     match kind {
         Kind::Deny => {
             check(reaction.action == Action::Blocked, "it is not blocked")?;
-            // Who is told when the whole run ends is the client's matter.
+            // Who sees the reason when the whole run ends is up to the client.
             let is_heard = model(REASON) || user(REASON) || reaction.session_ends;
             check(is_heard, "nobody reads the reason")
         }
@@ -169,7 +169,7 @@ fn check_reaction(kind: Kind, reaction: &Reaction, lost: &[String]) -> Result<()
             check(reaction.action == Action::Proceeds, "words alone block")?;
             check(model(CONTEXT), "the model does not read the context")
         }
-        // What cannot be changed is not let through as it was.
+        // A change that cannot be applied must not let the unchanged call through.
         Kind::Rewrite if is_lost => check(reaction.action == Action::Blocked, "the original runs"),
         Kind::Rewrite => {
             let new = reaction.new_input.clone().unwrap_or_default().to_string();
@@ -268,7 +268,7 @@ fn a_rewrite_is_a_rewrite() {
     assert_matrix(Kind::Rewrite, 11);
 }
 
-/// Asking is a decision too: nobody is asked where nobody sits.
+/// Asking is a decision too: without a user no one is asked.
 #[test]
 fn a_question_is_a_deny_where_nobody_sits() {
     let answer = Answer {
@@ -289,7 +289,7 @@ fn a_question_is_a_deny_where_nobody_sits() {
         let ran = binary.run(arguments, &made.payload.to_string()).unwrap();
         let reaction =
             reference_model::react(id, &made.native_event, &made.payload, &ran.answer(), true);
-        // An editor has somebody in front of it even there.
+        // An editor has a user even there.
         assert_ne!(
             reaction.action,
             Action::Proceeds,

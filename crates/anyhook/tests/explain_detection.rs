@@ -131,7 +131,7 @@ fn by_a_variable_before_the_payload() {
         }
     }
     assert!(tried > 10, "{tried}");
-    // The form that two products send is told apart so.
+    // That distinguishes two products that send the same form.
     let shared = all
         .iter()
         .find(|capture| capture.path == "claude-dialect/PreToolUse-Bash.json");

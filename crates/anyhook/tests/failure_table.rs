@@ -36,7 +36,7 @@ const WORKERS: usize = 12;
 /// No cell may take longer, whatever it waits for.
 const CELL_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// After so many wrong cells a row is given up: it may hang in each of them.
+/// A row is given up after this many wrong cells: it may hang in each of them.
 const MAX_WRONG_CELLS: usize = 3;
 
 /// Events at which an agent's table promises more than its client keeps: the
@@ -575,7 +575,7 @@ fn machines() -> Vec<Failure> {
             continue;
         }
         rows.push(machine(name, shell));
-        // The user's folder may be another one than this process is told.
+        // The user's folder may differ from the one in this process's environment.
         let is_in_doubt = name == "HOME is relative";
         rows.push(Failure {
             guard: if is_in_doubt {
@@ -845,7 +845,7 @@ fn run_row(row: usize, setting: usize, failures: &[Failure], columns: &[Column])
             other => found.wrong.push(format!("{name:?}: {other:?}")),
         }
     }
-    // Somebody is told, each time.
+    // Each time there is a notice or a record.
     let is_told = failure.topic <= Topic::Service
         && matches!(failure.guard, Guard::Fails | Guard::TimesOut(_));
     if is_told && found.wrong.is_empty() {

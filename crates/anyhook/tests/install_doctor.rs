@@ -135,7 +135,7 @@ fn every_installed_entry_is_proved() {
         assert_eq!(ran.exit, Some(0), "{}", ran.stderr);
         let ran = anyhook(&scratch, &["doctor", "--agent", slug, "--json"]).unwrap();
         let report = ran.json().unwrap();
-        // What nobody has run is said to be so, and nothing else is wrong.
+        // An agent that was never run is reported as such, and nothing else is wrong.
         let is_proven = adapter.spec.verified.how == VerifiedHow::Run;
         let unproven = (!is_proven).then(|| format!("unproven {slug}"));
         assert_eq!(

@@ -186,7 +186,7 @@ fn events_of_the_bus_are_told_and_never_throw() {
     let seen: Value = serde_json::from_str(&seen).unwrap();
     assert_eq!(seen["session_id"], "ses_9");
     assert_eq!(seen["native_event"], "session.idle");
-    // One that nobody asked for starts nothing.
+    // An event without hooks starts nothing.
     let event = json!({"event": {"type": "message.part.delta", "properties": {}}});
     assert!(
         lab.call("event", &event, &json!({}))["ms"]

@@ -184,7 +184,7 @@ fn a_mistake_in_a_table_is_told_where_it_is() {
         check.stderr
     );
 
-    // Whoever calls for it is told the same, and other commands go on.
+    // A call for it gets the same message, and other commands go on.
     let ran = call(&scratch, "invented", "ls");
     assert_eq!(ran.exit, Some(1));
     assert!(ran.stderr.contains(&place), "{}", ran.stderr);

@@ -22,7 +22,7 @@ enum How {
     Below(&'static str),
     /// Settings: they are parsed, and none of their fields is unknown.
     Settings,
-    /// JSON, in which `…` stands for what was left out.
+    /// JSON, in which `…` marks what was left out.
     Json,
     /// The table of an agent: `agents check` accepts it.
     AgentTable,

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::{Value, json};
 use serve_support::{
-    Daemon, SILENT_HOOK, anyhook, files, journal, percent_encoded, send, with_hook, within,
+    Daemon, SILENT_HOOK, anyhook, journal, percent_encoded, send, with_hook, within,
 };
 
 /// Decides by the tool, in two of the ways there are.
@@ -73,7 +73,7 @@ fn every_capture_is_answered_alike() {
     let daemon = Daemon::start(&scratch, &[]);
     let project = scratch.project();
     let project = project.to_str().unwrap();
-    let captures: Vec<PathBuf> = files(&agents())
+    let captures: Vec<PathBuf> = files_below(&agents())
         .into_iter()
         .filter(|path| path.iter().any(|part| part == "captures"))
         .collect();
@@ -151,7 +151,7 @@ fn a_server_that_is_away() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
     let closed_url = format!("http://{}", closed.local_addr().unwrap());
     drop(closed);
-    // Something listens there that is no daemon of ours.
+    // Another program listens there.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let other_url = format!("http://{}", other.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -9,9 +9,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, files_below};
 use serde_json::{Value, json};
-use serve_support::{Daemon, files, within};
+use serve_support::{Daemon, within};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ fn append(scratch: &Scratch, numbers: std::ops::Range<u32>) {
 
 /// The state that says what is in the archive.
 fn exported(archive: &Path) -> i64 {
-    let state = files(&archive.join("_anyhook"));
+    let state = files_below(&archive.join("_anyhook"));
     let state = state
         .iter()
         .find(|it| it.extension().is_some_and(|end| end == "json"));
@@ -45,7 +45,7 @@ fn exported(archive: &Path) -> i64 {
 }
 
 fn days(archive: &Path) -> BTreeSet<String> {
-    let files = files(&archive.join("events/v=1"));
+    let files = files_below(&archive.join("events/v=1"));
     let day = |path: &std::path::PathBuf| {
         let bytes = std::fs::read(path).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
@@ -101,7 +101,7 @@ fn nothing_is_deleted_while_the_archive_fails() {
     assert!(within(LONG, || exported(&archive) == 10));
     daemon.kill();
     // A damaged state: it is not known what is in the archive.
-    for path in files(&archive.join("_anyhook")) {
+    for path in files_below(&archive.join("_anyhook")) {
         if path.extension().is_some_and(|end| end == "json") {
             std::fs::write(path, "{").unwrap();
         }

@@ -9,9 +9,9 @@ mod serve_support;
 use std::path::Path;
 
 use anyhook_testkit::reference_model::{self, Action, Answer, Reaction};
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::{Value, json};
-use serve_support::{ANSWERING_HOOK, Daemon, anyhook, files, journal, send, with_hook};
+use serve_support::{ANSWERING_HOOK, Daemon, anyhook, journal, send, with_hook};
 
 fn answer_with(scratch: &Scratch, answer: &Value) {
     let path = scratch.config().join("answer.json");
@@ -29,7 +29,7 @@ fn wrapped_calls_are_answered_by_the_engine_and_recorded_as_sent() {
     let scratch = with_hook(ANSWERING_HOOK);
     let daemon = Daemon::start(&scratch, &[]);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-daemon/tests/wrapped");
-    let cases = files(&folder);
+    let cases = files_below(&folder);
     assert!(cases.len() > 30, "examples are missing");
     for path in cases {
         let text = std::fs::read_to_string(&path).unwrap();

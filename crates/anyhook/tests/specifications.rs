@@ -39,7 +39,7 @@ fn manifests_are_written_for_readers_of_version_0_1() {
     assert!(refused.stderr.contains("`--spec` is for"), "{refused:?}");
 }
 
-/// The example of docs/prompts.md, as it stands there.
+/// The example of docs/prompts.md, unchanged.
 #[test]
 fn the_example_of_the_prompts_page_works() {
     let page = std::fs::read_to_string(concat!(

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhook_agents::spec::{ConfigShape, Scope};
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::{Value, json};
 use serve_support::{Daemon, anyhook, send};
 
@@ -201,17 +201,10 @@ fn written_text(scratch: &Scratch, slug: &str) -> String {
     let status = anyhook(scratch, &["status", "--agent", slug, "--json"], "");
     let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
     let mut text = String::new();
-    let mut folders = vec![scratch.home()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Ok(content) = std::fs::read_to_string(&path) {
-                let is_ours = content.contains("--agent") || content.contains("/hooks/");
-                text.push_str(if is_ours { &content } else { "" });
-            }
-        }
+    for path in files_below(&scratch.home()) {
+        let content = std::fs::read_to_string(&path).unwrap_or_default();
+        let is_ours = content.contains("--agent") || content.contains("/hooks/");
+        text.push_str(if is_ours { &content } else { "" });
     }
     assert!(!text.is_empty(), "{slug}: {status}");
     text

@@ -63,9 +63,9 @@ EventData = TypedDict(
         "transcript_path": str,  # The agent's record of the conversation.
         "reason": str,  # Why a session or turn ended.
         "model": Any,  # The model of the session.
-        "mcp": Mcp,  # Where the call goes, for the tool of an MCP server.
+        "mcp": Mcp,  # The server and tool that are called, for the tool of an MCP server.
         "last_message": str,  # The model's last message.
-        "stop_hook_active": bool,  # The agent goes on because of a stop hook already.
+        "stop_hook_active": bool,  # A stop hook has already made the agent continue.
         "agent_id": str,  # Which subagent.
         "agent_type": str,  # Which kind of subagent.
         "trigger": str,  # What started a compaction: `manual` or `auto`.
@@ -89,11 +89,11 @@ _EventOptional = TypedDict(
         "session_id": str,  # The agent's session.
         "timestamp": str,  # RFC 3339.
         "cwd": str,  # The agent's working directory.
-        "data": EventData,  # What belongs to this kind of event.
+        "data": EventData,  # The fields of this kind of event.
         "machine_id": str,  # Identifies the machine in OpenHook envelopes.
-        "user_id": str,  # Identifies the user, where the agent says it.
-        "project_id": str,  # Identifies the project, where the agent says it.
-        "workflow_id": str,  # Identifies the workflow, where the agent says it.
+        "user_id": str,  # Identifies the user, where the agent reports one.
+        "project_id": str,  # Identifies the project, where the agent reports one.
+        "workflow_id": str,  # Identifies the workflow, where the agent reports one.
         "metadata": Dict[str, Any],  # What has no canonical place; the agent's own fields are under `native`.
     },
     total=False,
@@ -131,7 +131,7 @@ _HookRunRequired = TypedDict(
     {
         "hook": str,  # Its name, or `#3` by position.
         "manifest": str,  # Path of its manifest.
-        "outcome": Literal["allow", "deny", "ask", "warn", "error", "timeout", "started", "refused", "skipped"],  # What came of it.
+        "outcome": Literal["allow", "deny", "ask", "warn", "error", "timeout", "started", "refused", "skipped"],  # Its outcome.
     },
 )
 _HookRunOptional = TypedDict(

@@ -34,7 +34,7 @@ export interface HookRun {
   hook: string; // Its name, or `#3` by position.
   manifest: string; // Path of its manifest.
   content?: string; // A hash of what the manifest says about it.
-  outcome: "allow" | "deny" | "ask" | "warn" | "error" | "timeout" | "started" | "refused" | "skipped"; // What came of it.
+  outcome: "allow" | "deny" | "ask" | "warn" | "error" | "timeout" | "started" | "refused" | "skipped"; // Its outcome.
   exit?: number; // Its exit code.
   duration_ms?: number; // How long it ran.
   message?: string; // Reason of a decision, text of a warning, rule of a refusal.
@@ -69,11 +69,11 @@ export interface Event {
   session_id?: string; // The agent's session.
   timestamp?: string; // RFC 3339.
   cwd?: string; // The agent's working directory.
-  data?: EventData; // What belongs to this kind of event.
+  data?: EventData; // The fields of this kind of event.
   machine_id?: string; // Identifies the machine in OpenHook envelopes.
-  user_id?: string; // Identifies the user, where the agent says it.
-  project_id?: string; // Identifies the project, where the agent says it.
-  workflow_id?: string; // Identifies the workflow, where the agent says it.
+  user_id?: string; // Identifies the user, where the agent reports one.
+  project_id?: string; // Identifies the project, where the agent reports one.
+  workflow_id?: string; // Identifies the workflow, where the agent reports one.
   metadata?: { [name: string]: unknown }; // What has no canonical place; the agent's own fields are under `native`.
 }
 
@@ -92,9 +92,9 @@ export interface EventData {
   transcript_path?: string; // The agent's record of the conversation.
   reason?: string; // Why a session or turn ended.
   model?: unknown; // The model of the session.
-  mcp?: Mcp; // Where the call goes, for the tool of an MCP server.
+  mcp?: Mcp; // The server and tool that are called, for the tool of an MCP server.
   last_message?: string; // The model's last message.
-  stop_hook_active?: boolean; // The agent goes on because of a stop hook already.
+  stop_hook_active?: boolean; // A stop hook has already made the agent continue.
   agent_id?: string; // Which subagent.
   agent_type?: string; // Which kind of subagent.
   trigger?: string; // What started a compaction: `manual` or `auto`.

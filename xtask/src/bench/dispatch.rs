@@ -96,11 +96,11 @@ pub(super) fn trust(setup: &Setup, folder: &Path) -> Result<(), String> {
     Err(format!("trust: {stderr}"))
 }
 
-pub(super) const SILENT: &str = "#!/bin/sh\nexit 0\n";
+pub(super) const SILENT_SCRIPT: &str = "#!/bin/sh\nexit 0\n";
 
 pub(super) fn run(setup: &Setup) -> Result<(), String> {
-    let none = project(setup, "none", false, SILENT)?;
-    let one = project(setup, "one", true, SILENT)?;
+    let none = project(setup, "none", false, SILENT_SCRIPT)?;
+    let one = project(setup, "one", true, SILENT_SCRIPT)?;
     let script = one.folder.join("hook.sh");
     let shell = |program: &'static str, arguments: &'static [&'static str]| {
         move || {
@@ -199,7 +199,7 @@ fn report_large_manifests(setup: &Setup) -> Result<(), String> {
         fs::create_dir_all(folder.join(".git")).map_err(|error| error.to_string())?;
         let text = manifest(hooks, false);
         write(&folder.join(".anyhook/hooks.yaml"), &text, 0o644)?;
-        write(&folder.join("hook.sh"), SILENT, 0o755)?;
+        write(&folder.join("hook.sh"), SILENT_SCRIPT, 0o755)?;
         trust(setup, &folder)?;
         projects.push((Project::new(folder), name));
     }
@@ -234,7 +234,7 @@ fn report_growth(setup: &Setup) -> Result<(), String> {
     for setup in [&fresh, &grown] {
         let managed = setup.folder.join("managed/policy.json");
         write(&managed, "{\"fail_closed\": true}", 0o644)?;
-        projects.push(project(setup, "project", false, SILENT)?);
+        projects.push(project(setup, "project", false, SILENT_SCRIPT)?);
     }
     println!("\n{OLD_FILES} old files in the state folder, {TRUSTED_PROJECTS} trusted projects");
     age_state(&grown.folder.join("state"))?;

@@ -24,7 +24,7 @@ const MAX_UNUSED: usize = 3;
 const MAX_WASTEFUL_BYTES: usize = 32 * 1024;
 
 /// Code around a hook that is a program, of which the end is not traced.
-const UNTRACED: [&str; 4] = [
+const UNTRACED_FUNCTIONS: [&str; 4] = [
     "_ZN11anyhook_run3run*",
     "_ZN*20signal_hook_registry*",
     "_RN*3std7process*",
@@ -48,8 +48,8 @@ pub(crate) fn make() -> Result<(), String> {
         options: Vec::new(),
     };
     let (empty, preset, rules) = guard::projects(&setup)?;
-    let none = dispatch::project(&setup, "none", false, dispatch::SILENT)?;
-    let one = dispatch::project(&setup, "one", true, dispatch::SILENT)?;
+    let none = dispatch::project(&setup, "none", false, dispatch::SILENT_SCRIPT)?;
+    let one = dispatch::project(&setup, "one", true, dispatch::SILENT_SCRIPT)?;
     let sizes = function_sizes(&setup.anyhook)?;
     let mut order = Order::new(&sizes);
     for project in [empty, none, one, preset, rules] {
@@ -113,7 +113,7 @@ impl<'a> Order<'a> {
         for pattern in lean.into_iter().chain(wasteful) {
             let _ = writeln!(text, "{pattern}");
         }
-        for pattern in UNTRACED {
+        for pattern in UNTRACED_FUNCTIONS {
             let _ = writeln!(text, "{pattern}");
         }
         text

@@ -1,4 +1,4 @@
-//! Events that are about no tool stand in the tool's place.
+//! An event without a tool gets its own name as `tool_name`, and an empty input.
 
 use anyhook_model::HookEvent;
 use serde_json::{Value, json};

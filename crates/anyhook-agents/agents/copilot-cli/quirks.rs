@@ -15,7 +15,7 @@ pub(super) struct CopilotCliQuirks;
 pub(super) static QUIRKS: CopilotCliQuirks = CopilotCliQuirks;
 
 /// Runtime name → the name that the PascalCase dialect shows.
-const SHOWN: &[(&str, &str)] = &[
+const SHOWN_TOOL_NAMES: &[(&str, &str)] = &[
     ("bash", "Bash"),
     ("view", "Read"),
     ("create", "Write"),
@@ -71,7 +71,7 @@ impl Quirks for CopilotCliQuirks {
             return;
         }
         let tool = payload.get("tool_name").and_then(Value::as_str);
-        if let Some((_, shown)) = SHOWN.iter().find(|(runtime, _)| Some(*runtime) == tool) {
+        if let Some((_, shown)) = SHOWN_TOOL_NAMES.iter().find(|(runtime, _)| Some(*runtime) == tool) {
             payload.insert("tool_name".into(), json!(shown));
         }
     }

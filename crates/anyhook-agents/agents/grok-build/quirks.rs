@@ -14,7 +14,7 @@ pub(super) static QUIRKS: GrokQuirks = GrokQuirks;
 const ID: &str = "grok-build";
 
 /// Claude Code's spelling and Grok's.
-const TWINS: [(&str, &str); 8] = [
+const TWIN_FIELDS: [(&str, &str); 8] = [
     ("session_id", "sessionId"),
     ("transcript_path", "transcriptPath"),
     ("permission_mode", "permissionMode"),
@@ -33,7 +33,7 @@ impl Quirks for GrokQuirks {
         let Value::Object(payload) = payload else {
             return;
         };
-        for (own, twin) in TWINS {
+        for (own, twin) in TWIN_FIELDS {
             if let Some(value) = payload.get(own).cloned() {
                 payload.insert(twin.to_owned(), value);
             }

@@ -18,7 +18,7 @@ pub(super) static QUIRKS: OpenCodeQuirks = OpenCodeQuirks { id: "opencode" };
 
 const PLUGIN: &str = include_str!("plugin.js");
 /// The hook through which every event of the bus comes.
-const BUS: &str = "event";
+const BUS_HOOK: &str = "event";
 const TYPE: &str = "/input/event/type";
 const PROMPT: &str = "chat.message";
 
@@ -28,12 +28,12 @@ fn hook(payload: &Value) -> Option<&str> {
 
 fn is_bus(id: &str, native: &str) -> bool {
     let event = crate::get(id).and_then(|adapter| adapter.event_by_native(native));
-    event.is_none_or(|event| event.payload_name.as_deref() == Some(BUS))
+    event.is_none_or(|event| event.payload_name.as_deref() == Some(BUS_HOOK))
 }
 
 impl Quirks for OpenCodeQuirks {
     fn event_name(&self, payload: &Value) -> Option<String> {
-        if hook(payload)? != BUS {
+        if hook(payload)? != BUS_HOOK {
             return None;
         }
         let name = pointer::get(payload, TYPE)?.as_str()?;
@@ -64,7 +64,7 @@ impl Quirks for OpenCodeQuirks {
             pointer::put(payload, "/output/message/role", json!("user"));
             pointer::put(payload, "/output/parts", parts);
         }
-        if hook(payload) == Some(BUS) && pointer::get(payload, TYPE).is_none() {
+        if hook(payload) == Some(BUS_HOOK) && pointer::get(payload, TYPE).is_none() {
             let native =
                 crate::get(self.id).and_then(|adapter| adapter.event_for(&event.event, None));
             let name = native.map_or(event.event.as_str(), |spec| &spec.native);

@@ -37,7 +37,7 @@ const NAMED_ROWS: &[(&str, &str)] = &[("event", "native"), ("tool", "native"), (
 const NOT_INHERITED: &str = "other_keys";
 
 /// Texts for people, in which `[inherit.words]` replaces words.
-const PROSE: &[&str] = &[
+const PROSE_KEYS: &[&str] = &[
     "note",
     "approximate",
     "what",
@@ -72,11 +72,11 @@ type Names<'a> = Vec<Spanned<std::borrow::Cow<'a, str>>>;
 pub(super) struct Source<'a> {
     pub(super) file: String,
     pub(super) text: &'a str,
-    /// Where its text begins if all texts stand one after another.
+    /// The offset of its text in the concatenated texts.
     pub(super) start: usize,
 }
 
-/// The table with its values where they stand in the concatenated texts.
+/// The table; spans of its values refer to the concatenated texts.
 pub(super) fn located_table<'a>(
     source: &Source<'a>,
 ) -> Result<Spanned<DeTable<'a>>, toml::de::Error> {
@@ -379,7 +379,7 @@ fn replace_words(table: &mut DeTable<'_>, words: &BTreeMap<String, String>) {
         return;
     }
     for (key, value) in table.iter_mut() {
-        if PROSE.contains(&key.get_ref().as_ref()) {
+        if PROSE_KEYS.contains(&key.get_ref().as_ref()) {
             replace_texts(value.get_mut(), words);
         } else {
             descend(value.get_mut(), words);

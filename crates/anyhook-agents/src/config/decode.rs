@@ -28,7 +28,7 @@ pub struct DecodedConfig {
     pub matcherless: Vec<usize>,
 }
 
-const FOREIGN_EVENT: &str = "is at an event that this agent does not have";
+const FOREIGN_EVENT_REASON: &str = "is at an event that this agent does not have";
 
 struct Decoder<'a> {
     adapter: &'a Adapter,
@@ -126,7 +126,7 @@ impl Decoder<'_> {
         let native = self.native_name(event);
         for (index, entry) in entries.iter().enumerate() {
             if self.is_foreign(&native) {
-                self.skip(event, index, entry, FOREIGN_EVENT);
+                self.skip(event, index, entry, FOREIGN_EVENT_REASON);
                 continue;
             }
             let Some(map) = entry.as_object() else {
@@ -176,7 +176,7 @@ impl Decoder<'_> {
         };
         let native = self.native_name(event);
         if self.is_foreign(&native) {
-            self.skip(event, index, item, FOREIGN_EVENT);
+            self.skip(event, index, item, FOREIGN_EVENT_REASON);
             return;
         }
         let mut handler = item.clone();

@@ -4,7 +4,7 @@ async function run(entry, text, directory) {
   return answer ? decision(answer.code, answer.out, answer.errors) : start(entry, text, directory);
 }
 
-// A daemon that stops answering while hooks run counts as dead after so many checks.
+// A daemon that stops answering while hooks run counts as dead after `MAX_MISSED_CHECKS` checks.
 const CHECK_INTERVAL_MS = 1000;
 const CHECK_LIMIT_MS = 250;
 const MAX_MISSED_CHECKS = 3;

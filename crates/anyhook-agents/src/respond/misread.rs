@@ -1,6 +1,6 @@
 //! Answers that were meant to decide, and that the agent they are written for would not
 //! read: an unknown word in a field that decides, a misspelt key, another agent's form, a
-//! decision after other text. Most agents then let the call pass without a word to the user.
+//! decision after other text. Most agents then let the call pass without telling the user.
 
 use std::collections::{BTreeMap, BTreeSet};
 

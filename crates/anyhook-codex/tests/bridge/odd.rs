@@ -119,7 +119,7 @@ fn proxy_declines_each() {
     assert_eq!(proxy.finish(), (0, String::new()));
 }
 
-/// Hooks that allow: what nobody could read stays with the user.
+/// Hooks that allow: a request that cannot be read is left to the user.
 fn proxy_accepts_nothing_unknown() {
     let scratch = TempFolder::new();
     let unknown =
@@ -190,7 +190,7 @@ fn a_second_request_of_an_id_gets_no_foreign_yes() {
     }
 }
 
-/// `attach --answer-all`, hooks without an opinion: nobody else would answer.
+/// `attach --answer-all`, hooks without an opinion: no other client would answer.
 async fn attach_answers_each() {
     let (listener, endpoint) = Listener::tcp().await;
     let options = AttachOptions {

@@ -38,7 +38,7 @@ async fn comes_back_and_joins_what_runs() {
         client.get().await,
         json!({"id": 0, "result": {"decision": "decline"}})
     );
-    // The server dies without a word.
+    // The server dies without closing the connection.
     drop(client);
     let mut client = listener.client(&["t"]).await;
     client.threads = vec![json!({"id": "t", "cwd": "/p"})];

@@ -18,7 +18,7 @@ impl HookFitter<'_> {
         let command = handler.command.as_deref().unwrap_or_default();
         if interpreter::runs_its_input(command, handler.args.as_deref()) {
             let message = format!(
-                "`{command}` has no script: it runs the event that it reads as one, with the model's text in it"
+                "`{command}` has no script: it runs the event on its input as one, with the model's text in it"
             );
             self.warnings.warn(Critical, "handler.command", message);
         }

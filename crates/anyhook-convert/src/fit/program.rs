@@ -107,12 +107,12 @@ impl HookFitter<'_> {
                 else {
                     return false;
                 };
-                let said = HookEvent {
+                let own_event = HookEvent {
                     source: speaker.spec.id.to_string(),
                     native_event: own.native.to_string(),
                     ..with_tool(speaker, call.clone())
                 };
-                let answer = speaker.render(&said, &response, RenderOptions::default());
+                let answer = speaker.render(&own_event, &response, RenderOptions::default());
                 (answer.stdout, answer.stderr, answer.exit)
             }
         };

@@ -1,5 +1,5 @@
-//! Reads the journal, sends what it says, and saves the position after the receiver has
-//! accepted it.
+//! Reads the journal, sends its events, and saves the position once the receiver has
+//! accepted them.
 //!
 //! One batch is in memory at a time: while a receiver is away, the journal is the queue.
 

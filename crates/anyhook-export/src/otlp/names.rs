@@ -6,7 +6,7 @@
 
 /// The version of the conventions that the names below follow.
 pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/1.38.0";
-pub const SCOPE_NAME: &str = "anyhook";
+pub(crate) const SCOPE_NAME: &str = "anyhook";
 
 /// One attribute, for the documentation.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +139,7 @@ pub const SPANS: &[SpanRow] = &[
         name: "chat {model}",
         label: "chat",
         parent: "the turn; none for a call outside of turns",
-        meaning: "one call of the model, with its tokens, where the agent tells them",
+        meaning: "one call of the model, with its tokens, where the agent reports them",
     },
     SpanRow {
         name: "{event}",
@@ -159,11 +159,11 @@ pub struct MetricRow {
     pub meaning: &'static str,
 }
 
-pub const METRIC_EVENTS: &str = "anyhook.events";
-pub const METRIC_DECISIONS: &str = "anyhook.decisions";
-pub const METRIC_HOOK_DURATION: &str = "anyhook.hook.duration";
-pub const METRIC_TOKENS: &str = "gen_ai.client.token.usage";
-pub const METRIC_COST: &str = "anyhook.cost";
+pub(crate) const METRIC_EVENTS: &str = "anyhook.events";
+pub(crate) const METRIC_DECISIONS: &str = "anyhook.decisions";
+pub(crate) const METRIC_HOOK_DURATION: &str = "anyhook.hook.duration";
+pub(crate) const METRIC_TOKENS: &str = "gen_ai.client.token.usage";
+pub(crate) const METRIC_COST: &str = "anyhook.cost";
 
 pub const METRICS: &[MetricRow] = &[
     MetricRow {

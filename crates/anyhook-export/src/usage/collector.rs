@@ -299,7 +299,7 @@ impl UsageCollector {
         self.observe_payload(event, active, calls);
     }
 
-    /// Counts what the event itself tells, unless a transcript has it.
+    /// Counts the tokens in the event itself, unless a transcript has them.
     fn observe_payload(
         &mut self,
         event: &RecordedEvent<'_>,

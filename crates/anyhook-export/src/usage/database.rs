@@ -41,7 +41,7 @@ pub(crate) fn read_session(
 ) -> Vec<NewTokens> {
     let known = position.is_repeated.then(known_calls);
     let mut found = Vec::new();
-    // What was read before an error counts.
+    // What was read before an error is kept.
     let _ = read_rows(path, table, session, position, known.as_ref(), &mut found);
     found
 }

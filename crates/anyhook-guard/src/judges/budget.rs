@@ -6,8 +6,8 @@ use super::{GuardOptions, Objections};
 use crate::finding::GuardError;
 use crate::input::GuardInput;
 
-/// Tool calls after which missing tokens mean that there are none to be found. An agent may
-/// make many calls at once, or tell its tokens only at the end of a turn.
+/// Tool calls after which missing tokens mean that there are none to be found. An agent
+/// may make many calls at once, or report its tokens only at the end of a turn.
 const MAX_CALLS_WITHOUT_TOKENS: u32 = 25;
 
 const SESSION_USD: &str = "--session-usd";

@@ -393,7 +393,7 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                 || name == "gem" && first == "yank"
                 || first == "owner" && has("rm");
             if is_unpublish {
-                found.ask_user("registry", shown(), "this takes a published package back");
+                found.ask_user("registry", shown(), "this unpublishes a package");
             }
         }
         "curl" | "http" | "https" | "wget" | "xh" | "xhs" | "curlie" | "httpie" => {

@@ -68,7 +68,7 @@ fn judge_invocation(
             if is_download(source) && !is_allowed(source, found) {
                 reason = Some((
                     "download",
-                    "this runs a download without anybody having seen it; save it, read it, then run it",
+                    "this runs a download that no one has read; save it, read it, then run it",
                 ));
             } else if reads_download(source, downloaded) {
                 reason = Some((
@@ -189,7 +189,7 @@ fn judge_windows(invocation: &Invocation, found: &mut Objections<'_>) {
             found.deny(
                 "download",
                 shown(),
-                "this runs a download without anybody having seen it",
+                "this runs a download that no one has read",
             );
         }
         "start" | "explorer"

@@ -36,7 +36,7 @@ impl ResolvedWord {
         Self::new(UNKNOWN.to_string())
     }
 
-    pub fn has_unknown(&self) -> bool {
+    pub(crate) fn has_unknown(&self) -> bool {
         self.text.contains(UNKNOWN)
     }
 

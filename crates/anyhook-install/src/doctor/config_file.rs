@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::target::Target;
 
 /// A mistake anywhere makes the agent ignore the whole file.
-pub(super) const VOIDS_FILE: &str = "one-fault-voids-the-file";
+pub(super) const FAULT_VOIDS_FILE: &str = "one-fault-voids-the-file";
 
 /// Checks a file and each of its entries.
 pub(super) fn check(machine: &Machine, target: &Target, findings: &mut Vec<DoctorFinding>) {
@@ -169,7 +169,7 @@ fn check_form(file: &mut FileCheck<'_>, document: &Value, entries: &[HookEntry<'
         && document.get(key).is_none_or(|version| !version.is_i64())
     {
         let what = format!("`{key}` is missing or not a whole number; it must be {value}");
-        file.report_hazard(Severity::Error, VOIDS_FILE, what);
+        file.report_hazard(Severity::Error, FAULT_VOIDS_FILE, what);
     }
     if target.variant.is_some() && !entries.is_empty() {
         check_shadowed(file);
@@ -221,7 +221,7 @@ fn check_event_names(file: &mut FileCheck<'_>, entries: &[HookEntry<'_>]) {
             .unwrap_or_default();
         let what = format!("{} has no event `{}`{hint}", adapter.spec.name, entry.event);
         file.report_as(
-            &[VOIDS_FILE],
+            &[FAULT_VOIDS_FILE],
             DoctorFinding::warning("unknown-event", what)
                 .why("its hooks never run")
                 .remedy("use one of the agent's events (`anyhook agents NAME` lists them)"),

@@ -15,12 +15,12 @@ use crate::target::Target;
 
 const REGISTERED_TWICE: &str = "registered-twice";
 const ANSWERED_ONCE_ID: &str = "answered-once";
-const RUNS_TWICE: &str =
+const RUNS_TWICE_REASON: &str =
     "the hook runs twice for each event, unless the agent recognizes the duplicate";
 
 const ANSWERED_ONCE: &str =
     "each call arrives twice; anyhook recognizes that and runs the hooks once";
-const CANNOT_TELL_APART: &str = "both entries have the same command line, so anyhook takes them for two calls and runs the hooks twice";
+const SAME_COMMAND_LINE_REASON: &str = "both entries have the same command line, so anyhook takes them for two calls and runs the hooks twice";
 
 /// A command that a file registers for an event. Events include the matcher,
 /// because the same guard for two tools is not a duplicate.
@@ -111,8 +111,8 @@ fn duplicate(
     let bridges = parse(command).zip(parse(other));
     let (severity, why) = match &bridges {
         Some((here, there)) if here.differs_from(there) => (Severity::Info, ANSWERED_ONCE),
-        Some(_) => (Severity::Warning, CANNOT_TELL_APART),
-        None => (Severity::Warning, RUNS_TWICE),
+        Some(_) => (Severity::Warning, SAME_COMMAND_LINE_REASON),
+        None => (Severity::Warning, RUNS_TWICE_REASON),
     };
     let remedy = match (bridges.is_some(), is_same_file) {
         (true, true) => "run `anyhook uninstall`, then `anyhook install`",
@@ -205,7 +205,7 @@ fn read_by_another(
         let what =
             format!("`{command}` is registered here and in `{place}`, which {name} runs as well");
         let finding = DoctorFinding::warning(REGISTERED_TWICE, what)
-            .why(RUNS_TWICE)
+            .why(RUNS_TWICE_REASON)
             .remedy("keep one of them");
         let id = adapter.spec.also_reads_hazard.as_deref();
         match id.and_then(|id| hazard(adapter, id)) {

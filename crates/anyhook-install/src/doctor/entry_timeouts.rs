@@ -9,7 +9,7 @@ use super::{DoctorFinding, FileCheck, Severity};
 use crate::command::BridgeCommand;
 use crate::needs::ManifestNeeds;
 
-const STOPPED_EARLY: &str = "entry-stopped-early";
+const STOPPED_EARLY_ID: &str = "entry-stopped-early";
 const HOOKS_TAKE_LONGER: &str = "hooks-take-longer";
 
 const REMEDY: &str = "run `anyhook install` again";
@@ -33,7 +33,7 @@ pub(super) fn check(file: &mut FileCheck<'_>, document: &Value) {
                 "{entry} is stopped after {waits} s, but anyhook counts on {counted} s for it"
             );
             file.report(
-                DoctorFinding::error(STOPPED_EARLY, what)
+                DoctorFinding::error(STOPPED_EARLY_ID, what)
                     .why(
                         "a hook that takes longer decides nothing: the agent lets the call through",
                     )

@@ -7,13 +7,13 @@ use anyhook_model::suggest;
 use regex_lite::Regex;
 use serde_json::Value;
 
-use super::config_file::VOIDS_FILE;
+use super::config_file::FAULT_VOIDS_FILE;
 use super::{DoctorFinding, FileCheck, Severity, hazard};
 use crate::command;
 use crate::hook_entries::HookEntry;
 
 const INVALID_REGEX: &str = "invalid-regex-drops-event";
-const NEVER_FIRES: &str = "the hook never fires, and nothing reports it";
+const NEVER_FIRES_REASON: &str = "the hook never fires, and nothing reports it";
 
 pub(super) fn check(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
     check_handler_type(file, entry);
@@ -63,7 +63,7 @@ fn check_timeout(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
         };
         let what = format!("{entry} has `timeout` {value}");
         match field.codec {
-            _ if value <= 0.0 => file.report_hazard(Severity::Error, VOIDS_FILE, what),
+            _ if value <= 0.0 => file.report_hazard(Severity::Error, FAULT_VOIDS_FILE, what),
             Codec::Millis if value < 1000.0 => {
                 let what = format!("{what}, which is in milliseconds here");
                 file.report_as(
@@ -135,7 +135,7 @@ fn check_matcher(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
                 // Other regex engines may accept it.
                 Err(_) if text.contains("(?") || text.contains('\\') => {}
                 Err(_) => file.report_as(
-                    &[INVALID_REGEX, VOIDS_FILE, "anchored-matcher"],
+                    &[INVALID_REGEX, FAULT_VOIDS_FILE, "anchored-matcher"],
                     DoctorFinding::error("bad-matcher", format!("{shown}, an invalid regex"))
                         .why("the hook never fires")
                         .remedy("write a valid regex; `.*` matches everything"),
@@ -184,7 +184,7 @@ fn check_tool_name(
         let what = format!("{shown}: {} has no tool `{name}`", adapter.spec.name);
         file.report(
             DoctorFinding::error("matcher-never-matches", what)
-                .why(NEVER_FIRES)
+                .why(NEVER_FIRES_REASON)
                 .remedy(hint),
         );
     }
@@ -223,7 +223,7 @@ fn check_mcp_names(file: &mut FileCheck<'_>, text: &str, shown: &str) {
         file.report_as(
             &["mcp-three-underscores"],
             DoctorFinding::error("matcher-never-matches", what)
-                .why(NEVER_FIRES)
+                .why(NEVER_FIRES_REASON)
                 .remedy(format!("write them as `{format}`")),
         );
     }
@@ -237,7 +237,7 @@ fn check_command(file: &mut FileCheck<'_>, entry: &HookEntry<'_>) {
     let kind = kind.and_then(|at| entry.handler.pointer(at));
     if commands.peek().is_none() && kind.is_none_or(|kind| kind == "command") {
         let what = format!("{entry} has no command");
-        file.report_hazard(Severity::Error, VOIDS_FILE, what);
+        file.report_hazard(Severity::Error, FAULT_VOIDS_FILE, what);
     }
     for line in commands.filter(|line| !command::is_only_bridge(line)) {
         if ["&&", "||", " | ", ";", " #"]

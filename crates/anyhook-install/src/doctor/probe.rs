@@ -30,7 +30,7 @@ use crate::via_daemon;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-const BRIDGE_DEAD: &str = "bridge-dead";
+const BRIDGE_DEAD_ID: &str = "bridge-dead";
 
 /// How an installed entry starts the bridge.
 pub(super) struct ProbeCommand {
@@ -78,7 +78,7 @@ pub(super) fn probe_entries(machine: &Machine, target: &Target, report: &mut Doc
         if let Some(finding) = probe_safety::refusal(machine, target, &probe) {
             report.not_fired += 1;
             let finding = finding.for_target(target);
-            if finding.id == BRIDGE_DEAD {
+            if finding.id == BRIDGE_DEAD_ID {
                 // What stops one entry usually stops them all.
                 report.findings.push(finding);
                 break;
@@ -381,7 +381,7 @@ pub(super) fn unreached_bridge(
     let ProbeCommand { line, event, .. } = probe;
     let what = format!("`{line}`, for `{event}`, does not run any hook ({end}){detail}");
     let target = Box::new(target.clone());
-    DoctorFinding::error(BRIDGE_DEAD, what)
+    DoctorFinding::error(BRIDGE_DEAD_ID, what)
         .why("no hook runs, and the agent takes that for approval")
         .remedy("run `anyhook doctor --fix`, or make sure that the command line finds `anyhook`")
         .fixed_by(Fix::Reinstall(target, ReinstalledProgram::Renewed))

@@ -139,8 +139,11 @@ impl SandboxDaemon {
             .stdout
             .take()
             .map(|stdout| BufReader::new(stdout).read_line(&mut line));
-        let told: Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = told.get("url").and_then(Value::as_str).map(str::to_owned);
+        let started: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = started
+            .get("url")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         self.running = Some((child, address.clone().unwrap_or_default()));
         address.ok_or_else(|| format!("it did not start ({read:?})"))
     }

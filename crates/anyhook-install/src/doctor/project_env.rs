@@ -62,13 +62,13 @@ fn report(adapter: &Adapter, path: &Path, name: &str, findings: &mut Vec<DoctorF
     let switches = [env::ANYHOOK, env::ANYHOOK_TRUST].map(|it| it.name);
     let is_switch = is_ours(name) && (switches.contains(&name) || name.ends_with("_DIR"));
     let (severity, why) = if is_switch || MOVING_VARIABLES.contains(&name) {
-        let why = "it can turn your hooks off, or approve hooks that you have not seen, for everybody who opens this project";
+        let why = "it can turn your hooks off, or approve hooks that you have not seen, for everyone who opens this project";
         (Severity::Error, why)
     } else if !is_ours(name) {
-        let why = "it can change which programs and which code your hooks run, for everybody who opens this project";
+        let why = "it can change which programs and which code your hooks run, for everyone who opens this project";
         (Severity::Warning, why)
     } else {
-        let why = "a project should not change how anyhook works for everybody who opens it";
+        let why = "a project should not change how anyhook works for everyone who opens it";
         (Severity::Warning, why)
     };
     let what = format!(

@@ -34,6 +34,6 @@ if has "${start}(curl|wget)[[:space:]][^|]*\|[[:space:]]*(sudo[[:space:]]+)?(ba|
   deny 'this runs a program from the network unread; download it and look first'
 fi
 if has "${start}chmod[[:space:]]+(-[[:alpha:]]+[[:space:]]+)*-?[[:alpha:]]*R?[[:space:]]*777[[:space:]]+(/|~)${end}"; then
-  deny 'this would open everything to everybody'
+  deny 'this would open everything to everyone'
 fi
 exit 0

@@ -192,7 +192,8 @@ impl Installation {
     }
 }
 
-/// The timeout of an entry, if anyhook must be told that it is longer than usual.
+/// The timeout of an entry, if it is longer than usual, so that the entry has to state
+/// it.
 pub(super) fn timeout_argument(target: &Target, seconds: f64) -> Option<f64> {
     let has_timeout = target.config().handler.has("timeout");
     (has_timeout && seconds > MIN_ENTRY_TIMEOUT.as_secs_f64()).then_some(seconds)

@@ -369,7 +369,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a program that cannot be meant.
+    /// Reports a program that cannot have been meant.
     fn program(&mut self, handler: &Handler, span: Option<Span>, path: &Path<'_>) {
         let (Some(command), Some(span)) = (&handler.command, span) else {
             return;
@@ -380,7 +380,7 @@ impl Checker<'_> {
             let finding = Diagnostic::warning(
                 "no-script",
                 span,
-                format!("`{command}` gets no script, so it would run the event that it reads as one; anyhook does not start it"),
+                format!("`{command}` has no script, so it would run the event on its input as one; anyhook does not start it"),
             )
             .help("add the script, as in `command: bash` with `args: [./guard.sh]`");
             self.push(finding, &at);

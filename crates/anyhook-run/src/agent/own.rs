@@ -23,7 +23,7 @@ use crate::config::discover::{self, Dirs};
 use crate::config::trust;
 
 /// The folder of the tables, in the managed folder and in the user's.
-pub const AGENTS_FOLDER: &str = "agents";
+pub(crate) const AGENTS_FOLDER: &str = "agents";
 const FILE_NAME: &str = "agent.toml";
 /// A larger table is an error.
 const MAX_TABLE_BYTES: u64 = 1024 * 1024;
@@ -40,7 +40,7 @@ pub fn read_tables_with(read: ReadTable) {
 }
 
 /// The agent of this slug or alias, built in or the user's.
-pub fn find_agent(name: &str) -> Option<AgentHandle> {
+pub(crate) fn find_agent(name: &str) -> Option<AgentHandle> {
     find_caller(name, b"")
 }
 
@@ -116,7 +116,7 @@ pub fn read_table(path: &Path) -> Result<OwnTable, String> {
     let slug = slug.map(|slug| slug.to_string_lossy().into_owned());
     let size = fs::metadata(path).map_err(|error| format!("{file}: {error}"))?;
     if !size.is_file() || size.len() > MAX_TABLE_BYTES {
-        return Err(format!("{file}: is no file of at most 1 MiB"));
+        return Err(format!("{file}: is not a file, or is larger than 1 MiB"));
     }
     let text = fs::read_to_string(path).map_err(|error| format!("{file}: {error}"))?;
     Ok(OwnTable {

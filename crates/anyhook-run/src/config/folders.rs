@@ -24,7 +24,7 @@ pub struct EventFolders {
 }
 
 impl EventFolders {
-    pub fn from_folder(folder: &Path) -> Self {
+    pub(crate) fn from_folder(folder: &Path) -> Self {
         Self {
             folders: vec![folder.to_owned()],
         }

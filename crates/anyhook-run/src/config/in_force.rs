@@ -53,7 +53,7 @@ impl Engine {
         let mut problems = config.problems.clone();
         let mut hooks = Vec::new();
         for (position, manifest) in config.manifests.iter().enumerate() {
-            // Of what is not approved, mistakes do not count as problems of a call.
+            // Mistakes in an unapproved manifest do not count as problems of a call.
             let mistakes = manifest.mistakes().into_iter();
             problems.extend(mistakes.filter(|one| !config.problems.contains(one)));
             for selected in manifest.all_hooks() {

@@ -502,7 +502,7 @@ impl<'a> HandlerCommand<'a> {
     }
 
     /// As one line for a shell, which means the same.
-    pub fn to_line(self, value: impl Fn(&str) -> Option<String>) -> Cow<'a, str> {
+    pub(crate) fn to_line(self, value: impl Fn(&str) -> Option<String>) -> Cow<'a, str> {
         match self {
             Self::Line(line) => Cow::Borrowed(line),
             Self::Program(..) => Cow::Owned(shell::join(&self.words(value).unwrap_or_default())),

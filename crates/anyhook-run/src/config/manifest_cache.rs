@@ -69,8 +69,8 @@ const ANY_TOOL: &str = "*";
 
 /// In the first line of the index, for a manifest with and without `sequential: true`.
 /// After a tab come the names that mean nothing, if there are any.
-const SEQUENTIAL: &str = "sequential";
-const SIDE_BY_SIDE: &str = "side by side";
+const SEQUENTIAL_MARK: &str = "sequential";
+const SIDE_BY_SIDE_MARK: &str = "side by side";
 
 /// The hooks of a manifest, as far as they are needed.
 #[derive(Debug)]
@@ -273,9 +273,9 @@ fn encode(hooks: &[Hook], facts: &ManifestFacts, key: &CacheKey, manifest: &str)
         }
     }
     let order = if facts.is_sequential {
-        SEQUENTIAL
+        SEQUENTIAL_MARK
     } else {
-        SIDE_BY_SIDE
+        SIDE_BY_SIDE_MARK
     };
     let mut index = format!("{buckets} {order}");
     if !facts.unknown_names.is_empty() {
@@ -360,7 +360,7 @@ fn read_segments(
     let (buckets, order) = first_line.ok_or_else(tampered)?;
     let (order, names) = order.split_once('\t').unwrap_or((order, "[]"));
     let facts = ManifestFacts {
-        is_sequential: order == SEQUENTIAL,
+        is_sequential: order == SEQUENTIAL_MARK,
         unknown_names: serde_json::from_str(names).map_err(|_| Unusable::Tampered)?,
     };
     let buckets = buckets.parse().map_err(|_| Unusable::Tampered)?;

@@ -18,7 +18,7 @@ use crate::config::discover::{self, Dirs, is_config_name};
 pub(crate) const SWITCHED_OFF: &str = "switched off (`ANYHOOK=0`): no hook runs";
 
 /// Variables that move a folder of anyhook, without the home.
-const MOVING: [env::Variable; 5] = [
+const FOLDER_VARIABLES: [env::Variable; 5] = [
     env::ANYHOOK_CONFIG_DIR,
     env::ANYHOOK_STATE_DIR,
     env::ANYHOOK_MANAGED_DIR,
@@ -31,7 +31,10 @@ const MOVING: [env::Variable; 5] = [
 /// user's account.
 pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     let mut notices = Vec::new();
-    if MOVING.iter().any(|variable| variable.os().is_some()) {
+    if FOLDER_VARIABLES
+        .iter()
+        .any(|variable| variable.os().is_some())
+    {
         notices.extend(hidden_folders(dirs, env::HOME.os().as_deref()));
     }
     if let Some(home) = real_home() {
@@ -46,7 +49,9 @@ fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
         if name == env::HOME.name {
             return home.map(OsStr::to_owned);
         }
-        let is_moving = MOVING.iter().any(|variable| variable.name == name);
+        let is_moving = FOLDER_VARIABLES
+            .iter()
+            .any(|variable| variable.name == name);
         (!is_moving).then(|| env::by_name_os(name)).flatten()
     };
     let usual = Dirs::from_lookup(lookup);

@@ -1,5 +1,5 @@
-//! Unknown names of events and tools, and other mistakes that a manifest may have: a
-//! hook with one never runs or never blocks, and nobody would notice.
+//! Unknown names of events and tools, and other mistakes that a manifest may have: a hook
+//! with one never runs or never blocks, and nothing else would show that.
 //!
 //! Any agent may have a tool of any name, so of an unknown one it is only certain that
 //! it is a mistake if it resembles a known name, or if no tool can be called so.

@@ -195,7 +195,7 @@ impl LocalDaemon<'_> {
         match parse_reply(&answer) {
             Some(reply) if [200, 400].contains(&reply.status) => Ok(()),
             Some(reply) if reply.status == 401 => Err(ServerProblem::Away(format!(
-                "{} wants its token, which an http hook does not send; start it without `--require-token`",
+                "{} requires its token, which an http hook does not send; start it without `--require-token`",
                 self.name
             ))
             .into()),
@@ -218,7 +218,7 @@ impl LocalDaemon<'_> {
         let mut answer = Vec::new();
         self.read_answer(&mut stream, &mut answer).map_err(away)?;
         let reply = parse_reply(&answer).filter(|reply| reply.status == 200);
-        let unknown = || ServerProblem::Away(format!("{name} does not say how it is"));
+        let unknown = || ServerProblem::Away(format!("{name} does not report its state"));
         Ok(reply.ok_or_else(unknown)?.body)
     }
 

@@ -362,7 +362,7 @@ impl EventRun<'_> {
                 continue;
             };
             match run {
-                // What it would have said does not matter any more.
+                // Its answer does not matter any more.
                 None => effect.push_skipped(&hook.selected, ALREADY_DENIED),
                 Some(run) if self.rewrites_old_input(&run, known) => {
                     effect.runs.push(run.record);

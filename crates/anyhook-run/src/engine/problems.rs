@@ -1,4 +1,4 @@
-//! What keeps hooks from running, told to the user, and a deny where a guard is missing.
+//! Reports what keeps hooks from running to the user, and denies where a guard is missing.
 
 use anyhook_model::{HookResponse, Scope};
 

@@ -140,7 +140,7 @@ impl EventRun<'_> {
         if !is_second_look {
             return response;
         }
-        // What it has said before is in the response already.
+        // Its earlier answer is in the response already.
         let is_new = response.decision > self.outcome.response.decision
             && response.decision != Some(Decision::Allow);
         HookResponse {

@@ -386,7 +386,7 @@ fn outline(event: &HookEvent) -> HookEvent {
 }
 
 /// Makes the deliveries in a queue.
-pub fn serve_queue(engine: &Engine, queue: PathBuf) -> io::Result<()> {
+pub(crate) fn serve_queue(engine: &Engine, queue: PathBuf) -> io::Result<()> {
     Queue::at(queue).serve(&mut |line| {
         let Ok(job) = serde_json::from_str::<DeliveryJob>(line) else {
             return;

@@ -33,10 +33,10 @@ use crate::record::duplicate::{add_map, add_value, now_ms};
 pub const EXCEPTION_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 /// Key of a record with the digest of a call that was denied.
-pub const CALL_KEY: &str = "call";
+pub(crate) const CALL_KEY: &str = "call";
 
 /// Key of a record with the id of the denied call that it let through.
-pub const ALLOWS_KEY: &str = "allows";
+pub(crate) const ALLOWS_KEY: &str = "allows";
 
 const FILE_NAME: &str = "allowed-once.json";
 
@@ -260,8 +260,8 @@ pub(crate) fn allow(state: &Path, record: &Record) -> Result<(), String> {
     changed.ok_or_else(unavailable)
 }
 
-/// Takes the exception for a call, if there is one: the record of the denied call.
-/// Nobody else gets it then.
+/// Takes the exception for a call, if there is one: the record of the denied call. It is
+/// used up by that.
 pub(crate) fn take(state: &Path, event: &HookEvent) -> Option<String> {
     // Nearly always there is no file.
     if !state.join(FILE_NAME).exists() {

@@ -31,7 +31,7 @@ use crate::run::exec::Cancel;
 
 /// No call is held longer: agents stop a hook after 60 seconds or later, and a hook
 /// that was stopped has blocked nothing.
-pub const MAX_HOLD_TIME: Duration = Duration::from_secs(45);
+pub(crate) const MAX_HOLD_TIME: Duration = Duration::from_secs(45);
 
 /// Key of a record with the user's answer to a call that was held.
 pub(crate) const ANSWERED_KEY: &str = "answered";
@@ -49,7 +49,7 @@ const ANSWER_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// the answer by then, it is gone.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A call that waits for an answer, or has waited in vain.
+/// A call that waits for an answer, or whose time to wait is over.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Question {
     /// What the journal will hold of the call, without secrets.

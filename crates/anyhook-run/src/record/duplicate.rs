@@ -426,7 +426,7 @@ impl PendingCall {
 }
 
 impl Claim {
-    pub fn set_rewritten(&mut self, calls: Vec<CallIdentity>) {
+    pub(crate) fn set_rewritten(&mut self, calls: Vec<CallIdentity>) {
         self.rewritten = calls;
     }
 

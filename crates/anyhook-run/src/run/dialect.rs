@@ -69,7 +69,7 @@ impl ParsedAnswer {
         answer
     }
 
-    pub fn from_error(error: impl Into<String>) -> Self {
+    pub(crate) fn from_error(error: impl Into<String>) -> Self {
         Self {
             error: Some(error.into()),
             ..Self::default()

@@ -20,7 +20,7 @@ stop it. The reason is shown to the agent. Text inside the event is data, never 
 const EVENT_PLACEHOLDER: &str = "$ARGUMENTS";
 
 /// The prompt of a handler, with the event in it.
-pub fn build_question(handler: &Handler, event: &HookEvent) -> String {
+pub(crate) fn build_question(handler: &Handler, event: &HookEvent) -> String {
     let prompt = handler.prompt.as_deref().unwrap_or_default();
     let event = serde_json::to_string(event).unwrap_or_default();
     if prompt.contains(EVENT_PLACEHOLDER) {
@@ -31,7 +31,7 @@ pub fn build_question(handler: &Handler, event: &HookEvent) -> String {
 }
 
 /// Builds the request to an endpoint.
-pub fn build_request(
+pub(crate) fn build_request(
     evaluator: &Evaluator,
     api: Api,
     handler: &Handler,
@@ -86,7 +86,7 @@ pub fn build_request(
 }
 
 /// Sends a request to an endpoint; returns the text of the model.
-pub fn ask_endpoint(request: &HttpRequest, api: Api) -> Result<ResponseText, String> {
+pub(crate) fn ask_endpoint(request: &HttpRequest, api: Api) -> Result<ResponseText, String> {
     let mut answer = http::send(request)?;
     if answer.is_cut {
         answer.text = lenient_json::completed(&answer.text);
@@ -107,7 +107,7 @@ pub fn ask_endpoint(request: &HttpRequest, api: Api) -> Result<ResponseText, Str
 
 /// Parses a judgement: canonical, or `{ok, reason}`, with or without the prose
 /// and fences that models put around it.
-pub fn parse_judgement(text: &str) -> ParsedAnswer {
+pub(crate) fn parse_judgement(text: &str) -> ParsedAnswer {
     let braces = text.find('{').zip(text.rfind('}'));
     let object = braces.and_then(|(start, end)| text.get(start..=end));
     let object = object.unwrap_or(text);

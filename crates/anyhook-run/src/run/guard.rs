@@ -1,10 +1,9 @@
 //! Built-in guards: `command: anyhook guard NAME [options]` runs inside this
 //! process, and `if:` of any hook uses the same conditions.
 //!
-//! Another tool that reads the manifest starts the program, which reads the event
-//! on stdin and answers the same; here only the process is saved. What a guard
-//! knows is in `anyhook-guard`; this module reads its files and tells it where it
-//! is.
+//! Another tool that reads the manifest starts the program, which reads the event on
+//! stdin and answers the same; here only the process is saved. The guards themselves
+//! are in `anyhook-guard`; this module reads their files and gives them their context.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

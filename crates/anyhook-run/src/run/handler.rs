@@ -1,12 +1,11 @@
 //! Runs one hook for one event and returns its outcome.
 
+mod output;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhook_agents::respond::APPROVE_KEY;
 use anyhook_guard::CommandReadings;
-use anyhook_model::answer::ParsedStdout;
-use anyhook_model::decide::apply_exit_contract;
 use anyhook_model::fields::NeutralDialect;
 use anyhook_model::{
     Decision, Ending, ExitRules, Failure, HandlerKind, HookEvent, HookOutcome, HookResponse,
@@ -14,6 +13,7 @@ use anyhook_model::{
 };
 use anyhook_util::{env, time};
 use openhook::Envelope;
+use output::HandlerOutput;
 use serde_json::Value;
 
 use crate::config::discover::Dirs;
@@ -68,101 +68,6 @@ pub struct HandlerRun {
     pub is_cancelled: bool,
 }
 
-/// The output of a handler, before the rules are applied.
-struct HandlerOutput {
-    ending: Ending,
-    answer: ParsedAnswer,
-    stderr: String,
-    notes: Vec<String>,
-    lost: Vec<Loss>,
-    /// Its dialect has no way to decide.
-    observes_only: bool,
-    is_cancelled: bool,
-}
-
-impl HandlerOutput {
-    fn without_answer(end: ProcessEnd) -> Self {
-        let is_cancelled = end == ProcessEnd::Cancelled;
-        let ending = match end {
-            ProcessEnd::Exit(code) => Ending::Exit(code),
-            ProcessEnd::Signal(signal) => Ending::Signal(signal),
-            ProcessEnd::Timeout => Ending::Timeout,
-            ProcessEnd::Cancelled => Ending::CannotStart("cancelled".to_owned()),
-            ProcessEnd::NotStarted(why) => Ending::CannotStart(why),
-        };
-        Self {
-            ending,
-            answer: ParsedAnswer::default(),
-            stderr: String::new(),
-            notes: Vec::new(),
-            lost: Vec::new(),
-            observes_only: false,
-            is_cancelled,
-        }
-    }
-
-    fn with_answer(answer: ParsedAnswer) -> Self {
-        Self {
-            answer,
-            ..Self::without_answer(ProcessEnd::Exit(0))
-        }
-    }
-
-    /// Whether it is no answer, or one that cannot be read.
-    fn failed(&self) -> bool {
-        let decision = self.answer.response.decision;
-        match self.ending {
-            _ if decision == Some(Decision::Deny) => false,
-            Ending::Exit(2) => false,
-            Ending::Exit(0) => self.answer.error.is_some(),
-            Ending::Exit(_) => decision != Some(Decision::Ask),
-            Ending::Signal(_) | Ending::Timeout | Ending::CannotStart(_) => true,
-        }
-    }
-
-    fn asks(&self) -> bool {
-        self.answer.response.decision == Some(Decision::Ask)
-    }
-
-    /// Adds the output for a further part.
-    fn join(&mut self, part: Self) {
-        let (here, there) = (&mut self.answer.response, part.answer.response);
-        for (text, more) in [
-            (&mut here.context, there.context),
-            (&mut here.system_message, there.system_message),
-        ] {
-            match (text.as_mut(), more) {
-                (Some(text), Some(more)) if *text != more => {
-                    text.push('\n');
-                    text.push_str(&more);
-                }
-                (None, more) => *text = more,
-                _ => {}
-            }
-        }
-        if here.updated_input.is_some() || there.updated_input.is_some() {
-            here.updated_input = None;
-            here.decision = Some(Decision::Deny);
-            here.reason = Some("A hook changes one part of this call, which cannot be done here; it is denied instead.".to_owned());
-            self.lost.push(Loss::new(
-                "updated_input",
-                "the call has several parts, of which one alone cannot be changed; denied instead",
-            ));
-            return;
-        }
-        if there.decision.is_none() {
-            // Approval of one part does not approve the whole.
-            here.decision = None;
-            here.metadata.shift_remove(APPROVE_KEY);
-        }
-        if there.should_continue == Some(false) {
-            here.should_continue = Some(false);
-        }
-        self.notes.extend(part.notes);
-        self.lost.extend(part.lost);
-    }
-}
-
 impl HandlerCall<'_> {
     /// Runs the hook and waits for it.
     pub fn run(&self) -> HandlerRun {
@@ -198,7 +103,7 @@ impl HandlerCall<'_> {
                 rules.blocking &= !output.observes_only;
                 let lost = output.lost.clone();
                 is_cancelled = output.is_cancelled;
-                let mut outcome = self.checked(rules, outcome(rules, output));
+                let mut outcome = self.checked(rules, output.into_outcome(rules));
                 for warning in &mut outcome.warnings {
                     *warning = format!("hook `{}`: {warning}", self.selected.label);
                 }
@@ -246,29 +151,13 @@ impl HandlerCall<'_> {
     fn run_command(&self, end: Option<Instant>) -> Result<HandlerOutput, String> {
         let handler = &self.selected.hook.handler;
         let command = manifest::command(handler).ok_or("it has no command for this system")?;
-        if let Some(command) = GuardCommand::from_command(command) {
-            let fails = Failure::CannotStart(String::new());
-            guard::set_blocks_if_it_panics(self.rules().blocks_on(&fails));
-            let judged = guard::judge(
-                &command,
-                self.selected,
-                self.event,
-                self.dirs,
-                self.readings,
-                self.files,
-            );
-            guard::set_blocks_if_it_panics(false);
-            let finding = judged?;
-            let response = finding.map(|finding| finding.to_response());
-            return Ok(HandlerOutput::with_answer(ParsedAnswer {
-                response: response.unwrap_or_default(),
-                ..ParsedAnswer::default()
-            }));
+        if let Some(guard) = GuardCommand::from_command(command) {
+            return self.run_guard(&guard);
         }
         if command.runs_its_input() {
             let line = command.to_line(|_| None);
             return Err(format!(
-                "`{line}` has no script and would run the event that it reads as one"
+                "`{line}` has no script, so it would run the event on its input as one"
             ));
         }
         let name = handler.dialect.as_deref();
@@ -322,6 +211,26 @@ impl HandlerCall<'_> {
             }
             None => Err("the event has no part to run it for".to_owned()),
         }
+    }
+
+    /// Runs a built-in guard inside this process.
+    fn run_guard(&self, command: &GuardCommand) -> Result<HandlerOutput, String> {
+        let fails = Failure::CannotStart(String::new());
+        guard::set_blocks_if_it_panics(self.rules().blocks_on(&fails));
+        let judged = guard::judge(
+            command,
+            self.selected,
+            self.event,
+            self.dirs,
+            self.readings,
+            self.files,
+        );
+        guard::set_blocks_if_it_panics(false);
+        let response = judged?.map(|finding| finding.to_response());
+        Ok(HandlerOutput::with_answer(ParsedAnswer {
+            response: response.unwrap_or_default(),
+            ..ParsedAnswer::default()
+        }))
     }
 
     /// Runs a command of a scope and folder.
@@ -591,41 +500,6 @@ fn time_left(end: Option<Instant>) -> Duration {
     end.map_or(Duration::MAX, |end| {
         end.saturating_duration_since(Instant::now())
     })
-}
-
-fn outcome(rules: ExitRules, output: HandlerOutput) -> HookOutcome {
-    let HandlerOutput {
-        ending,
-        answer,
-        stderr,
-        notes,
-        ..
-    } = output;
-    // A deny that was written counts, however the program ended. A dialect may also ask
-    // at other exit codes than the canonical ones. It cannot allow there: it is not known
-    // how far such a program came.
-    let refuses = matches!(
-        answer.response.decision,
-        Some(Decision::Deny | Decision::Ask)
-    );
-    let ending = match ending {
-        Ending::Exit(2) => Ending::Exit(2),
-        _ if answer.response.is_deny() => Ending::Exit(0),
-        Ending::Exit(_) if refuses => Ending::Exit(0),
-        ending => ending,
-    };
-    let rest = Box::new(answer.response);
-    let stdout = match answer.error {
-        Some(why) if !rest.is_deny() => ParsedStdout::Unreadable {
-            why,
-            rest,
-            warnings: answer.warnings,
-        },
-        _ => ParsedStdout::Answer(rest, answer.warnings),
-    };
-    let mut outcome = apply_exit_contract(rules, &ending, stdout, &stderr);
-    outcome.warnings.extend(notes);
-    outcome
 }
 
 /// A user's Python program must not import modules of the project that it runs

@@ -53,7 +53,7 @@ pub struct HttpRequest {
 
 /// Builds the request of a handler and fills in the variables of its headers. The hosts
 /// in `allow_plain` are the user's, and do not count for the administrator's hooks.
-pub fn build_request(
+pub(crate) fn build_request(
     handler: &Handler,
     scope: Scope,
     body: Vec<u8>,

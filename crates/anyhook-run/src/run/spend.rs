@@ -52,7 +52,7 @@ pub(crate) fn read_spend(limits: BudgetLimits, event: &HookEvent, dirs: &Dirs) -
 fn doubt(limits: BudgetLimits, event: &HookEvent, known: &KnownSpend) -> Option<String> {
     let agent = &event.source;
     if !tells_tokens(agent) {
-        return Some(format!("`{agent}` does not tell how many tokens it uses"));
+        return Some(format!("`{agent}` does not report how many tokens it uses"));
     }
     if limits.session_usd.is_some() && event.session_id.is_none() {
         return Some("the event names no session".to_owned());

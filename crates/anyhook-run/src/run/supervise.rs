@@ -57,7 +57,7 @@ pub fn launch(
 }
 
 /// Starts a supervisor for a queue of deliveries.
-pub fn launch_queue(engine: &Engine, queue: &Path) -> io::Result<()> {
+pub(crate) fn launch_queue(engine: &Engine, queue: &Path) -> io::Result<()> {
     start(engine, &SupervisorTask::Queue(Cow::Borrowed(queue)))
 }
 
@@ -71,7 +71,7 @@ fn start(engine: &Engine, task: &SupervisorTask<'_>) -> io::Result<()> {
 }
 
 /// Runs a task as its supervisor, and records its end.
-pub fn supervise(engine: &Engine, task: &[u8]) -> Result<(), String> {
+pub(crate) fn supervise(engine: &Engine, task: &[u8]) -> Result<(), String> {
     exec::detach_self();
     let task: SupervisorTask<'_> =
         serde_json::from_slice(task).map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhook_agents::Adapter;
 use anyhook_model::HookEvent;
 use anyhook_run::openhook::{EnvelopeOptions, envelopes_with};
-use anyhook_testkit::Golden;
+use anyhook_testkit::{Golden, files_below};
 use openhook::{Envelope, StreamChecker, StreamReport, Timestamp};
 use serde_json::{Value, json};
 
@@ -22,26 +22,10 @@ use crate::fake_machine::FakeMachine;
 
 fn captures(slug: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
-    let mut folders = vec![root.join(slug).join("captures")];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else {
-            continue;
-        };
-        for entry in entries {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|extension| extension == "json")
-            {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
+    let found = files_below(&root.join(slug).join("captures")).into_iter();
     found
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .collect()
 }
 
 fn decode(adapter: &Adapter, path: &Path) -> Option<HookEvent> {

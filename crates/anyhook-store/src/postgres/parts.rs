@@ -33,7 +33,7 @@ pub(crate) struct Part {
     /// The last event that the search index knows, and how many came after it.
     pub grouped_seq: i64,
     pub pending: i64,
-    /// Of its indexes, those that were written anew.
+    /// Its indexes that were rebuilt.
     pub compacted: i64,
 }
 
@@ -175,7 +175,7 @@ fn recount(session: &mut Session, part: i64, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A day that is over, whose indexes are not all written anew. The last two days still get
+/// A day that is over and whose indexes are not all rebuilt. The last two days still get
 /// events of machines that send late.
 fn uncompacted(parts: &BTreeMap<i64, Part>) -> Option<&Part> {
     let newest = parts.keys().next_back()?;
@@ -190,7 +190,7 @@ pub(crate) fn is_uncompacted(session: &mut Session) -> Result<bool> {
     Ok(uncompacted(&all(session)?).is_some())
 }
 
-/// Writes an index of a day that is over anew, which takes a third of its size. Queries of
+/// Rebuilds an index of a day that is over, which takes a third off its size. Queries of
 /// that day wait meanwhile; a day of a million events takes about a second.
 pub(crate) fn compact_step(session: &mut Session) -> Result<()> {
     let parts = all(session)?;

@@ -42,7 +42,7 @@ impl Connector {
             config.application_name("anyhook");
         }
         let options = match config.get_options() {
-            // What is said last counts.
+            // The last value counts.
             Some(own) => format!("{SESSION_OPTIONS} {own}"),
             None => SESSION_OPTIONS.to_owned(),
         };

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &AgentsArgs, terminal: &Terminal) -> anyhow::Result<Comm
     if let Some(AgentsCommand::Check { file, json }) = &args.command {
         return check(file, *json, terminal);
     }
-    let world = install::world()?;
+    let world = install::this_machine()?;
     if let Some(name) = &args.agent {
         let adapter = find(name)?;
         if args.json {

@@ -65,14 +65,13 @@ struct AgentRow {
     /// Whether the payload was recorded from the real client, apart from its command.
     recorded: bool,
     /// The decisive part of the answer.
-    #[serde(rename = "told")]
     answer: String,
     #[serde(flatten)]
     call: SimulatedCall,
 }
 
 /// Command, hook and what the hook does.
-const SCENES: [(&str, &str, &str); 2] = [
+const DEMO_SCENES: [(&str, &str, &str); 2] = [
     (
         "rm -rf ~/projects",
         "guard",
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &DemoArgs, terminal: &Terminal) -> anyhow::Result<Comman
     let recorded: Map<String, Value> = serde_json::from_str(RECORDED_PAYLOADS)?;
     let folder = project.to_string_lossy();
     let mut scenes = Vec::new();
-    for (command, hook, about) in SCENES {
+    for (command, hook, about) in DEMO_SCENES {
         let rows = clients().map(|adapter| {
             let recorded = recorded.get(adapter.spec.id.as_ref());
             simulate(&engine, adapter, recorded, command, &folder)

@@ -38,7 +38,7 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn run(args: &DoctorArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let world = install::world()?;
+    let world = install::this_machine()?;
     let options = DoctorOptions {
         run_probes: !args.no_run,
         agents: agents::find_clients(&args.agent)?,

@@ -56,7 +56,7 @@ struct AgentHere {
 }
 
 pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let world = install::world()?;
+    let world = install::this_machine()?;
     let agents = agents_here(&world);
     let existing = import::existing_hooks(&world);
     let new = import::new_hooks(&world, existing.clone());
@@ -111,15 +111,26 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
         value.insert("trusted".to_owned(), json!(written.trusted));
         return terminal.json(&value);
     }
-    let manifest = world.display_path(&written.manifest);
     if !imports && !new.is_empty() {
         let number = counted(new.len(), "hook");
         terminal.note(&format!(
             "`anyhook init --import` moves the {number} into the manifest, to run under every agent."
         ));
     }
+    print_written(&written, preset, &report, terminal);
+    Ok(CommandStatus::Success)
+}
+
+/// What was written, and what to do next.
+fn print_written(
+    written: &init::InitResult,
+    preset: Option<&Preset>,
+    report: &Report<'_>,
+    terminal: &Terminal,
+) {
+    let manifest = report.world.display_path(&written.manifest);
     if let Some(guard) = &written.guard {
-        let guard = world.display_path(guard);
+        let guard = report.world.display_path(guard);
         terminal.line(&format!(
             "Wrote {manifest} and {guard}: the guard denies destructive shell commands."
         ));
@@ -128,7 +139,7 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
         let with = format!("Wrote {manifest} with the {} guards.", preset.name);
         terminal.line(&with);
         print_preset(preset, terminal);
-    } else if imports {
+    } else if !report.imported.is_empty() {
         terminal.line(&format!("Wrote {manifest}."));
     }
     report.print_imported(terminal);
@@ -137,7 +148,6 @@ pub(crate) fn run(args: &InitArgs, terminal: &Terminal) -> anyhow::Result<Comman
     } else {
         NEXT_AFTER_IMPORT
     });
-    Ok(CommandStatus::Success)
 }
 
 const NEXT_AFTER_IMPORT: &str = "Next: `anyhook trust` approves the hooks, `anyhook install` activates them and takes them out of the agents' files.";

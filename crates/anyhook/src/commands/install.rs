@@ -3,13 +3,16 @@
 //! Also what `uninstall` shares with it: the flags, the question before a change
 //! and the report about each agent.
 
+mod agent_result;
+
 use std::path::PathBuf;
 
+pub(crate) use agent_result::AgentResult;
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope;
 use anyhook_install::native_hooks::ActiveHooks;
 use anyhook_install::{
-    BridgeTransport, EventSelection, FileChange, InstallNote, Installation, Machine, ManifestNeeds,
+    BridgeTransport, EventSelection, FileChange, Installation, Machine, ManifestNeeds,
     ProgramNaming, ProgramPlan, Target, agent_trust, notes, scope_name, select,
 };
 use anyhook_run::config::trust::TrustStore;
@@ -123,22 +126,8 @@ enum CommandName {
 /// The edits that one bridge needs, and the bridge that makes them.
 pub(crate) type PlannedEdits = (Vec<FileChange>, Installation);
 
-/// What installing or uninstalling changed for one agent, or why it failed.
-pub(crate) struct AgentResult {
-    pub adapter: &'static Adapter,
-    pub scope: Scope,
-    pub files: Vec<FileChange>,
-    pub error: Option<String>,
-    pub events: Vec<String>,
-    /// The user's own hooks that were taken out of the file.
-    pub moved: Vec<String>,
-    /// How many of them were put back.
-    pub put_back: usize,
-    pub notes: Vec<InstallNote>,
-}
-
 pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let world = world()?;
+    let world = this_machine()?;
     let scope = args.scope.scope();
     if scope == Scope::Project && Some(&world.root) == world.home.as_ref() {
         bail!("this is your home folder, not a project; use `--scope user` for all projects");
@@ -161,47 +150,20 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
         bail!("`--file` needs exactly one `--agent`");
     }
     let needs = ManifestNeeds::load(&world);
-    let naming = match (args.command, scope) {
-        (Some(CommandName::Absolute), _) | (None, Scope::User) => ProgramNaming::Absolute,
-        (Some(CommandName::Name), _) => ProgramNaming::Name,
-        (Some(CommandName::Search) | None, _) => ProgramNaming::Searched,
-    };
     let running = std::env::current_exe().context("could not find the path of this program")?;
-    let program = ProgramPlan::new(&world, naming, &running)?;
-    let events = match args.events.as_deref() {
-        // The user's entries serve every project, with whatever hooks it has.
-        None if scope == Scope::User || needs.is_empty() => EventSelection::All,
-        None | Some("manifest") => EventSelection::Manifest,
-        Some("all") => EventSelection::All,
-        Some(list) => {
-            EventSelection::List(list.split(',').map(|name| name.trim().to_owned()).collect())
-        }
-    };
+    let program = ProgramPlan::new(&world, args.program_naming(), &running)?;
+    let events = args.event_selection(&needs);
     let active = ActiveHooks::load(&world);
-    let mut planned = Vec::new();
     let mut results = Vec::new();
-    for target in find_targets(args, &world, adapters, &mut results) {
-        let adapter = target.adapter;
-        // What was chosen before stays.
-        let transport = args.via.clone().unwrap_or_else(|| target.transport());
-        let bridge = Installation::plan(
-            &world,
-            target,
-            &events,
-            &needs,
-            &program.program,
-            &transport,
-        )
-        .map(|bridge| match why_hooks_stay(&world, &bridge, args) {
-            None => bridge.moving(&world, &active),
-            Some(_) => bridge,
-        })
-        .and_then(|bridge| Ok((bridge.preview()?, bridge)));
-        match bridge {
-            Ok(edits) => planned.push(edits),
-            Err(error) => results.push(AgentResult::failed(adapter, scope, &error)),
-        }
-    }
+    let (wanted, program_and_hooks) = ((&needs, &events), (&program, &active));
+    let planned = plan_bridges(
+        args,
+        &world,
+        adapters,
+        wanted,
+        program_and_hooks,
+        &mut results,
+    );
     if !is_approved(
         &planned,
         &args.apply,
@@ -257,6 +219,56 @@ pub(crate) fn run(args: &InstallArgs, terminal: &Terminal) -> anyhow::Result<Com
         }
     }
     Ok(status(&results))
+}
+
+impl InstallArgs {
+    fn program_naming(&self) -> ProgramNaming {
+        match (self.command, self.scope.scope()) {
+            (Some(CommandName::Absolute), _) | (None, Scope::User) => ProgramNaming::Absolute,
+            (Some(CommandName::Name), _) => ProgramNaming::Name,
+            (Some(CommandName::Search) | None, _) => ProgramNaming::Searched,
+        }
+    }
+
+    fn event_selection(&self, needs: &ManifestNeeds) -> EventSelection {
+        match self.events.as_deref() {
+            // The user's entries serve every project, with whatever hooks it has.
+            None if self.scope.scope() == Scope::User || needs.is_empty() => EventSelection::All,
+            None | Some("manifest") => EventSelection::Manifest,
+            Some("all") => EventSelection::All,
+            Some(list) => {
+                EventSelection::List(list.split(',').map(|name| name.trim().to_owned()).collect())
+            }
+        }
+    }
+}
+
+/// Plans the bridge of each agent; what cannot be planned becomes a failed result.
+fn plan_bridges(
+    args: &InstallArgs,
+    world: &Machine,
+    adapters: Vec<&'static Adapter>,
+    (needs, events): (&ManifestNeeds, &EventSelection),
+    (program, active): (&ProgramPlan, &ActiveHooks),
+    results: &mut Vec<AgentResult>,
+) -> Vec<PlannedEdits> {
+    let mut planned = Vec::new();
+    for target in find_targets(args, world, adapters, results) {
+        let adapter = target.adapter;
+        // What was chosen before stays.
+        let transport = args.via.clone().unwrap_or_else(|| target.transport());
+        let bridge = Installation::plan(world, target, events, needs, &program.program, &transport)
+            .map(|bridge| match why_hooks_stay(world, &bridge, args) {
+                None => bridge.moving(world, active),
+                Some(_) => bridge,
+            })
+            .and_then(|bridge| Ok((bridge.preview()?, bridge)));
+        match bridge {
+            Ok(edits) => planned.push(edits),
+            Err(error) => results.push(AgentResult::failed(adapter, args.scope.scope(), &error)),
+        }
+    }
+    planned
 }
 
 /// The files to install into; an agent that has none is a failed result.
@@ -404,101 +416,8 @@ pub(crate) fn status(results: &[AgentResult]) -> CommandStatus {
     CommandStatus::success_if(results.iter().all(|result| result.error.is_none()))
 }
 
-impl AgentResult {
-    pub(crate) fn changed(adapter: &'static Adapter, scope: Scope, files: Vec<FileChange>) -> Self {
-        Self {
-            adapter,
-            scope,
-            files,
-            error: None,
-            events: Vec::new(),
-            moved: Vec::new(),
-            put_back: 0,
-            notes: Vec::new(),
-        }
-    }
-
-    pub(crate) fn failed(adapter: &'static Adapter, scope: Scope, error: &impl ToString) -> Self {
-        Self {
-            error: Some(error.to_string()),
-            ..Self::changed(adapter, scope, Vec::new())
-        }
-    }
-
-    pub(crate) fn is_changed(&self) -> bool {
-        self.files.iter().any(|file| !file.change.is_empty())
-    }
-
-    pub(crate) fn files_json(&self, world: &Machine) -> Vec<Value> {
-        let file_json = |file: &FileChange| {
-            json!({
-                "path": file.path,
-                "changed": !file.change.is_empty(),
-                "created": file.change.before.is_none() && file.change.after.is_some(),
-                "removed": file.change.before.is_some() && file.change.after.is_none(),
-                "diff": file.change.diff(&world.display_path(&file.path)),
-            })
-        };
-        self.files.iter().map(file_json).collect()
-    }
-
-    fn install_json(&self, world: &Machine) -> Value {
-        json!({
-            "agent": self.adapter.spec.id,
-            "scope": scope_name(self.scope),
-            "events": self.events,
-            "moved": self.moved,
-            "changed": self.is_changed(),
-            "files": self.files_json(world),
-            "notes": self.notes,
-            "error": self.error,
-        })
-    }
-
-    fn print_installed(&self, world: &Machine, dry_run: bool, terminal: &Terminal) {
-        let name = &self.adapter.spec.name;
-        if let Some(error) = &self.error {
-            terminal.error(&format!("{name}: {error}"));
-            return;
-        }
-        let paths: Vec<String> = self
-            .files
-            .iter()
-            .map(|file| world.display_path(&file.path))
-            .collect();
-        let paths = match paths.as_slice() {
-            [first, _, .., last] => {
-                format!("{first} … {last} ({} files)", paths.len())
-            }
-            _ => paths.join(", "),
-        };
-        let done = match (self.is_changed(), dry_run) {
-            (false, _) => "already installed",
-            (true, true) => "would be installed",
-            (true, false) => "installed",
-        };
-        let events = counted(self.events.len(), "event");
-        terminal.line(&format!("{name}: {done}, {events}, {paths}"));
-        if !self.moved.is_empty() {
-            let (count, moved) = (counted(self.moved.len(), "hook"), self.moved.join(", "));
-            let moved = if dry_run {
-                format!("would take out {count}: {moved}")
-            } else {
-                format!("took out {count}, which the manifest runs now: {moved}")
-            };
-            terminal.line(&format!("  {moved}"));
-            if self.scope == Scope::Project {
-                terminal.note("  note: everyone who shares this file needs anyhook for them to run; `--keep-native` leaves them in it");
-            }
-        }
-        for note in &self.notes {
-            terminal.note(&format!("  note: {}", note.text));
-        }
-    }
-}
-
 /// The project, folders and variables around this process.
-pub(crate) fn world() -> anyhow::Result<Machine> {
+pub(crate) fn this_machine() -> anyhow::Result<Machine> {
     Ok(Machine::from_env(
         std::env::current_dir().context("could not read the current folder")?,
     ))

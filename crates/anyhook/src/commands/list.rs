@@ -62,7 +62,7 @@ struct LastRun {
 }
 
 pub(crate) fn run(args: &ListArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let machine = install::world()?;
+    let machine = install::this_machine()?;
     let (hooks, problems) = Engine::from_env().hooks_in_force(&machine.cwd);
     let bridges = installed_bridges(&machine);
     let records = EventLog::open(None)

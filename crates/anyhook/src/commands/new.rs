@@ -57,7 +57,7 @@ pub(crate) fn run(args: &NewArgs, terminal: &Terminal) -> anyhow::Result<Command
     let Some(language) = language else {
         bail!("unknown language `{}`", args.lang);
     };
-    let machine = install::world()?;
+    let machine = install::this_machine()?;
     let written = write_hook(&machine, &args.name, language)?;
     if args.json {
         return terminal.json(&json!({

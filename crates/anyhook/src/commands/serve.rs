@@ -78,21 +78,7 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     let state = engine.dirs.state.clone();
     event_log::create_private_folder(&state)?;
     let token_path = state.join(TOKEN_FILE);
-    let mut config = DaemonConfig::new(token(&token_path)?);
-    config.listen = args.listen;
-    config.socket = cfg!(unix).then(|| state.join(SOCKET_FILE));
-    config.hosts.clone_from(&args.allow_host);
-    config.require_token = args.require_token;
-    for limit in &args.retain {
-        let kept = &mut config.retention;
-        kept.max_age_s = limit.max_age_s.or(kept.max_age_s);
-        kept.max_bytes = limit.max_bytes.or(kept.max_bytes);
-    }
-    config.signals = true;
-    config.journal = Some(JournalSource {
-        dir: engine.journal.folder().to_owned(),
-        source: source_file(&state.join(event_log::JOURNAL_ID_FILE))?,
-    });
+    let mut config = daemon_config(args, &engine, token(&token_path)?)?;
     let otlp = otlp::load_config(&engine)?;
     let store_address = event_log::store_address(args.store.as_deref(), &state);
     let store = anyhook_store::open(&store_address)?;
@@ -120,44 +106,68 @@ pub(crate) fn run(args: &ServeArgs, terminal: &Terminal) -> anyhow::Result<Comma
     let notes = Terminal::from_env(ColorChoice::Auto);
     usage_thread::start(Engine::from_env(), notes)?;
     let link = daemon.link()?;
-    let url = format!("http://{}", daemon.local_addr());
-    let is_local = daemon.local_addr().ip().is_loopback();
     let token_file = token_of_variable().is_none().then_some(token_path);
     if args.json {
+        let url = format!("http://{}", daemon.local_addr());
         let socket = daemon.local_socket().ok().flatten();
         let line = json!({
             "url": url, "link": link, "token_file": token_file, "socket": socket
         });
         terminal.line(&line.to_string());
     } else {
-        terminal.line(&format!("Listening on {}", terminal.bold(&url)));
-        terminal.line(&format!(
-            "Open the page with this link (works once): {link}"
-        ));
-        terminal.line(&match token_file {
-            Some(path) => format!("The token is in {}", path.display()),
-            None => "The token is the one in ANYHOOK_TOKEN".to_owned(),
-        });
-        match daemon.local_socket() {
-            Ok(Some(socket)) => {
-                terminal.line(&format!("`anyhook run --server` uses {}", socket.display()));
-            }
-            Ok(None) => {}
-            Err(why) => terminal.note(&format!(
-                "There is no socket ({why}); use `anyhook run --server {url}`."
-            )),
-        }
-        if !is_local {
-            terminal.note(
-                "Other machines can reach this port and it has no TLS: put a TLS proxy in front.",
-            );
-        }
+        print_listening(&daemon, &link, token_file.as_deref(), terminal);
     }
     if args.open && !open_browser(&link) {
         terminal.note("Could not start a browser; open the link yourself.");
     }
     daemon.run()?;
     Ok(CommandStatus::Success)
+}
+
+fn daemon_config(args: &ServeArgs, engine: &Engine, token: String) -> anyhow::Result<DaemonConfig> {
+    let state = &engine.dirs.state;
+    let mut config = DaemonConfig::new(token);
+    config.listen = args.listen;
+    config.socket = cfg!(unix).then(|| state.join(SOCKET_FILE));
+    config.hosts.clone_from(&args.allow_host);
+    config.require_token = args.require_token;
+    for limit in &args.retain {
+        let kept = &mut config.retention;
+        kept.max_age_s = limit.max_age_s.or(kept.max_age_s);
+        kept.max_bytes = limit.max_bytes.or(kept.max_bytes);
+    }
+    config.signals = true;
+    config.journal = Some(JournalSource {
+        dir: engine.journal.folder().to_owned(),
+        source: source_file(&state.join(event_log::JOURNAL_ID_FILE))?,
+    });
+    Ok(config)
+}
+
+fn print_listening(daemon: &Daemon, link: &str, token_file: Option<&Path>, terminal: &Terminal) {
+    let url = format!("http://{}", daemon.local_addr());
+    terminal.line(&format!("Listening on {}", terminal.bold(&url)));
+    terminal.line(&format!(
+        "Open the page with this link (works once): {link}"
+    ));
+    terminal.line(&match token_file {
+        Some(path) => format!("The token is in {}", path.display()),
+        None => "The token is the one in ANYHOOK_TOKEN".to_owned(),
+    });
+    match daemon.local_socket() {
+        Ok(Some(socket)) => {
+            terminal.line(&format!("`anyhook run --server` uses {}", socket.display()));
+        }
+        Ok(None) => {}
+        Err(why) => terminal.note(&format!(
+            "There is no socket ({why}); use `anyhook run --server {url}`."
+        )),
+    }
+    if !daemon.local_addr().ip().is_loopback() {
+        terminal.note(
+            "Other machines can reach this port and it has no TLS: put a TLS proxy in front.",
+        );
+    }
 }
 
 /// What listens on the port already.

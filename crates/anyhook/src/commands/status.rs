@@ -34,7 +34,7 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let world = install::world()?;
+    let world = install::this_machine()?;
     let named = agents::find_clients(&args.agent)?;
     let statuses = agent_statuses(&world, &named, !args.no_versions);
     let app_servers = anyhook_codex::state::running_bridges(&world.dirs.state);

@@ -112,7 +112,7 @@ fn selected_agents(args: &TestArgs) -> anyhow::Result<Vec<&'static Adapter>> {
         found.retain(|adapter| seen.insert(&*adapter.spec.id));
         return Ok(found);
     }
-    let machine = install::world()?;
+    let machine = install::this_machine()?;
     let is_here =
         |adapter: &&'static Adapter| DetectedAgent::detect(&machine, adapter).is_present();
     let here: Vec<&'static Adapter> = clients().filter(is_here).collect();

@@ -38,7 +38,7 @@ impl UninstallArgs {
 }
 
 pub(crate) fn run(args: &UninstallArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
-    let world = install::world()?;
+    let world = install::this_machine()?;
     let scope = args.scope.scope();
     let adapters: Vec<&'static Adapter> = if args.agent.is_empty() {
         clients().collect()

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &ValidateArgs, terminal: &Terminal) -> anyhow::Result<Co
             native_events: &[],
             names: Some(&names),
         },
-        machine: install::world()?,
+        machine: install::this_machine()?,
         is_coloured: terminal.is_stdout_coloured && !args.json,
     };
     let mut files = Vec::with_capacity(inputs.len());

@@ -164,7 +164,7 @@ fn approval(id: u64) -> Value {
            "params": {"threadId": "t", "turnId": "u", "itemId": "x", "startedAtMs": 1, "command": "make"}})
 }
 
-/// Where nobody else is, what hooks do not decide is declined.
+/// Without another client, what hooks do not decide is declined.
 fn answer_all() {
     for stdout in [r#"{"decision":"ask"}"#, ""] {
         let project = Project::saying(stdout);

@@ -29,7 +29,7 @@ impl Project {
         Self { scratch }
     }
 
-    /// With hooks that nobody has trusted yet.
+    /// With hooks that are not trusted yet.
     pub(crate) fn untrusted(hooks: &[Hook<'_>]) -> Self {
         let project = Self::new();
         let mut manifest = "spec: hooks/1.0\nhooks:\n".to_owned();

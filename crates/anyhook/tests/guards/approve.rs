@@ -143,7 +143,7 @@ fn secrets_of_a_question_are_redacted() {
     );
 }
 
-/// A file in the state folder that somebody else has written.
+/// A file in the state folder that another program has written.
 #[test]
 fn a_forged_answer_does_not_count() {
     let scratch = asking("approvals: {hold: 2}\n");
@@ -205,7 +205,7 @@ fn a_managed_hook_is_held_only_by_its_policy() {
     }
 }
 
-/// A dispatcher that is told to stop while it waits ends at once.
+/// A dispatcher that gets a signal while it waits ends at once.
 #[test]
 fn a_held_call_that_is_cancelled_ends() {
     let scratch = held();

@@ -84,7 +84,7 @@ fn payload(scratch: &Scratch, agent: &str, session: &str) -> Value {
     })
 }
 
-/// What the agent is told, and the outcome of the guard.
+/// The answer to the agent, and the outcome of the guard.
 fn call(scratch: &Scratch, agent: &str, session: &str) -> (String, RunOutcome) {
     let payload = payload(scratch, agent, session);
     let output = anyhook(scratch)
@@ -166,7 +166,7 @@ fn a_budget_that_cannot_be_checked_is_a_failure() {
             },
             "could not find out in time",
         ),
-        ("droid", |_| (), "does not tell how many tokens"),
+        ("droid", |_| (), "does not report how many tokens"),
     ];
     for (agent, change, expected) in cases {
         for (more, blocks) in [("", false), ("on_failure: block", true)] {
@@ -238,7 +238,7 @@ fn sessions_that_begin_at_once_are_all_checked() {
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
     for (session, output) in sessions.iter().zip(outputs) {
-        // Whoever could not look in time says so, and nobody passes in silence.
+        // A guard that could not read the sums in time fails; none passes silently.
         let is_checked = output.contains("used models for") || output.contains("in time");
         assert!(is_checked, "{session}: {output}");
     }

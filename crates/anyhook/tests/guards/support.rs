@@ -65,7 +65,7 @@ pub(crate) fn call(scratch: &Scratch, payload: &Value) -> ProcessOutput {
     anyhook(scratch).run(run, &payload.to_string()).unwrap()
 }
 
-/// What Claude Code is told about a command: `deny`, `ask` or nothing.
+/// The answer to Claude Code about a command: `deny`, `ask` or nothing.
 pub(crate) fn decision(scratch: &Scratch, command: &str) -> Option<String> {
     decision_of(&call(scratch, &payload(scratch, command)))
 }

@@ -1,4 +1,4 @@
-//! Consumers that misbehave, that nobody has trusted, that may not run.
+//! Consumers that misbehave, that are not trusted, that may not run.
 
 use anyhook_testkit::{ProcessOutput, Scratch, wait_until};
 use serde_json::{Value, json};
@@ -290,7 +290,7 @@ fn the_nearest_file_counts_from_the_events_folder() {
     );
 }
 
-/// Where the agent does not obey a refusal, the event happens, and is told.
+/// Where the agent does not obey a refusal, the event happens, and consumers get it.
 #[test]
 fn a_refusal_that_the_agent_ignores_is_told() {
     let scratch = project(&json!([{"command": "cat >> heard.jsonl"}]));

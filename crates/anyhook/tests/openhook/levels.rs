@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_model::HookEvent;
-use anyhook_testkit::{Golden, Scratch};
+use anyhook_testkit::{Golden, Scratch, files_below};
 use openhook::Timestamp;
 use serde_json::{Value, json};
 
@@ -26,19 +26,10 @@ struct Capture {
 
 fn captures(adapter: &Adapter) -> Vec<Capture> {
     let agents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anyhook-agents/agents");
-    let mut folders = vec![agents.join(adapter.spec.id.as_ref()).join("captures")];
-    let mut paths: Vec<PathBuf> = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "json") {
-                paths.push(path);
-            }
-        }
-    }
-    paths.sort();
+    let paths = files_below(&agents.join(adapter.spec.id.as_ref()).join("captures"));
+    let paths = paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|it| it == "json"));
     let read = |path: &PathBuf| {
         let text = fs::read_to_string(path).unwrap();
         let stem = path.file_stem()?.to_str()?;
@@ -47,7 +38,7 @@ fn captures(adapter: &Adapter) -> Vec<Capture> {
         let event = adapter.decode(&payload, Some(&hint)).ok()?.event;
         Some(Capture { text, hint, event })
     };
-    paths.iter().filter_map(read).collect()
+    paths.filter_map(read).collect()
 }
 
 /// By the agent's own times where all of a session have them, else in the
@@ -96,7 +87,7 @@ fn judged(scratch: &Scratch, slug: &str, discovery: bool, transcripts: bool) -> 
     }
     let report = anyhook(scratch, &arguments, "").json().unwrap();
     assert_eq!(report["invalid"]["count"], 0, "{slug}: {report:#}");
-    // A payload in another agent's form may be told as that agent's.
+    // A payload in another agent's form may count as that agent's.
     let mut sources = report["sources"].as_array().unwrap().iter();
     let own = sources.find(|source| source["source"] == slug);
     own.unwrap_or_else(|| panic!("{slug}: {report:#}")).clone()

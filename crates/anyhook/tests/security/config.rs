@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::json;
 
 use crate::locked::{BIN, LockedMachine, RUN, add_guard, dangerous, run_at_once};
@@ -199,7 +199,7 @@ fn a_repository_is_never_the_users_home() {
             "{variables:?}: {output:?}"
         );
         assert_eq!(output.exit, Some(0), "{variables:?}: {output:?}");
-        // What the user has set and does not count is told.
+        // A setting of the user that has no effect is reported.
         let is_set = variables
             .iter()
             .any(|(_, value)| value.is_some_and(|it| !it.is_empty()));
@@ -282,21 +282,10 @@ fn closed_descriptors_are_not_mistaken_for_files() {
     let scratch = trusted_project();
     let output = run_after(&scratch, "exec 1>&- 2>&-;");
     assert_eq!(output.stdout, "");
-    let mut folders = vec![scratch.state()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            if entry.path().is_dir() {
-                folders.push(entry.path());
-            } else {
-                let mut text = Vec::new();
-                fs::File::open(entry.path())
-                    .unwrap()
-                    .read_to_end(&mut text)
-                    .unwrap();
-                let text = String::from_utf8_lossy(&text);
-                assert!(!text.starts_with("{\"hookSpecificOutput"), "{entry:?}");
-            }
-        }
+    for path in files_below(&scratch.state()) {
+        let bytes = fs::read(&path).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.starts_with("{\"hookSpecificOutput"), "{path:?}");
     }
 }
 
@@ -548,7 +537,7 @@ fn a_cached_manifest_that_was_changed_neither_disarms_a_guard_nor_runs() {
                 is_told,
                 "{shown}"
             );
-            // Written anew, and then used again without a word.
+            // Written again, and then used without a warning.
             if is_told {
                 assert_eq!(
                     fs::read(cached_manifest(&scratch)).unwrap(),

@@ -170,8 +170,9 @@ impl Repository {
         );
     }
 
-    /// In this folder the guard is lost: the user is told, and under `fail_closed`
-    /// the call is denied, without a word about how to switch that off.
+    /// In this folder the guard is lost: the user gets a notice, and under
+    /// `fail_closed` the call is denied, with a reason that does not say how to switch
+    /// that off.
     fn is_reported_in(&self, folder: &Path, words: &str) {
         self.fail_closed(false);
         let output = self.call_in(folder);
@@ -466,7 +467,7 @@ const BLOCKING_MANIFEST: &str = "spec: hooks/1.0\n\
     \x20   on_failure: block\n\
     \x20   handler: {type: command, command: ./guard.sh}\n";
 
-/// Ways in which a trusted guard gets lost, with what the user is told.
+/// Ways in which a trusted guard gets lost, with the notice to the user.
 type Loss = (&'static str, fn(&Scratch), &'static str);
 
 const LOSSES: [Loss; 14] = [

@@ -93,7 +93,7 @@ fn whoever_listens_on_the_port_gets_no_token_and_is_not_believed() {
     }
 }
 
-/// Between the two sits somebody who passes everything on, but for the decision.
+/// A relay between the two passes everything on except the decision.
 #[test]
 fn a_relay_cannot_change_a_call_or_its_answer() {
     for (from_client, to, from_daemon, instead) in [

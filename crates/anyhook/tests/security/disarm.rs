@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhook_agents::matrix::clients;
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::Value;
 
 use super::support::{
@@ -28,20 +28,13 @@ const CHANGES: &[&[&str]] = &[
 
 /// Every file below a folder, with its content.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut all = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let content = fs::read(&path).unwrap_or_default();
-                all.insert(path.display().to_string(), content);
-            }
-        }
-    }
-    all
+    let files = files_below(folder).into_iter();
+    files
+        .map(|path| {
+            let content = fs::read(&path).unwrap_or_default();
+            (path.display().to_string(), content)
+        })
+        .collect()
 }
 
 /// `NAME=value` as a pair; a mark without a value gets one.

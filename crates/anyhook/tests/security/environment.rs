@@ -405,7 +405,7 @@ fn the_users_settings_do_not_reach_a_managed_http_guard() {
     let refusal = "is not https";
     assert!(!ask(Scratch::config, plain, allowing).contains(refusal));
     assert!(ask(Scratch::managed, plain, allowing).contains(refusal));
-    // Nobody listens there, and that is what is told.
+    // No daemon listens there, and the notice says so.
     let here = "http://127.0.0.1:9/x";
     let called = format!("POST {here}");
     assert!(!ask(Scratch::config, here, "{").contains(&called));

@@ -163,8 +163,8 @@ fn the_guard_of_the_other_tests_still_allows_what_is_harmless() {
     assert!(is_denied(&run_dangerous(&scratch)));
 }
 
-/// Answers in an agent's own form that the agent would not read: it would let the call pass
-/// and tell nobody.
+/// Answers in an agent's own form that the agent would not read: it would let the call
+/// pass without a notice.
 #[test]
 fn a_deny_in_the_form_of_an_agent_that_is_written_badly_is_never_silent() {
     const NESTED: &str =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope as FileScope;
-use anyhook_testkit::{ProcessOutput, Scratch};
+use anyhook_testkit::{ProcessOutput, Scratch, files_below};
 use serde_json::{Value, json};
 
 fn repository() -> Scratch {
@@ -425,18 +425,6 @@ fn no_empty_lists_are_left_when_the_record_is_lost() {
     anyhook(&scratch, "uninstall");
     let left: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     assert_eq!(left, own);
-}
-
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap().flatten() {
-        if entry.path().is_dir() {
-            found.extend(files_below(&entry.path()));
-        } else {
-            found.push(entry.path());
-        }
-    }
-    found
 }
 
 #[test]

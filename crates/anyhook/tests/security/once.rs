@@ -584,7 +584,7 @@ fn a_run_reads_no_folder_of_old_files() {
     event["source"] = "startup".into();
     deliver(&scratch, Entry::User, CLAUDE, &event);
     assert_eq!((left("claims"), left("told")), (300, 300));
-    // They go a few at a time, when nobody waits.
+    // They are deleted a few at a time, when no call waits.
     event["hook_event_name"] = "SessionEnd".into();
     for _ in 0..3 {
         deliver(&scratch, Entry::User, CLAUDE, &event);

@@ -54,7 +54,7 @@ pub(crate) const SILENT_HOOK: &str = if cfg!(windows) {
     "#!/bin/sh\ncat >/dev/null\n"
 };
 
-/// Writes the answer that stands in `answer.json`.
+/// Writes the answer from `answer.json`.
 pub(crate) const ANSWERING_HOOK: &str =
     "#!/bin/sh\ncat >\"$(dirname \"$0\")/seen.json\"\ncat \"$(dirname \"$0\")/answer.json\"\n";
 
@@ -137,7 +137,8 @@ impl Daemon {
         serde_json::from_str(&reply.body).unwrap()
     }
 
-    /// Events of the store, once there are so many; more than a page if that is needed.
+    /// Events of the store, once there are at least this many; more than a page if
+    /// needed.
     pub(crate) fn events(&self, query: &str, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         let came = within(Duration::from_secs(20), || {
@@ -272,22 +273,4 @@ fn percent_decoded(text: &str) -> String {
 /// The records of a scratch folder's journal.
 pub(crate) fn journal(scratch: &Scratch) -> Vec<Value> {
     anyhook_testkit::whole_lines(&scratch.state().join("journal/events.jsonl")).unwrap()
-}
-
-/// Every file below a folder.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }

@@ -2,12 +2,12 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::matrix::clients;
 use anyhook_model::Record;
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, files_below};
 use serde_json::Value;
 
 /// A payload that a real client sent, or an example of its documentation.
@@ -26,19 +26,7 @@ pub(crate) fn captures() -> Vec<Capture> {
     let mut all = Vec::new();
     for adapter in clients() {
         let root = agents.join(adapter.spec.id.as_ref()).join("captures");
-        let mut files: Vec<PathBuf> = Vec::new();
-        let mut folders = vec![root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).into_iter().flatten() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    files.push(path);
-                }
-            }
-        }
-        files.sort();
+        let files = files_below(&root);
         all.extend(files.iter().map(|file| {
             let stem = file.file_stem().unwrap().to_str().unwrap();
             Capture {

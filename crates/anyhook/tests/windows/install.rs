@@ -4,27 +4,17 @@ use std::path::Path;
 
 use anyhook_agents::matrix::clients;
 use anyhook_agents::spec::Scope;
-use anyhook_testkit::Scratch;
+use anyhook_testkit::{Scratch, files_below};
 use serde_json::Value;
 
 use crate::support::{GUARD, MANIFEST, run, text, trusted_project};
 
 /// Every file below a folder, with its content.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.push((text(&path), std::fs::read(&path).unwrap()));
-            }
-        }
-    }
-    found.sort();
-    found
+    let files = files_below(folder).into_iter();
+    files
+        .map(|path| (text(&path), std::fs::read(&path).unwrap()))
+        .collect()
 }
 
 #[test]

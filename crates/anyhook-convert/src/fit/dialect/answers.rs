@@ -10,7 +10,7 @@ use super::program_text::{ProgramText, exits_after, exits_only_with_0_or_2, is_w
 use crate::fit::{HookFitter, TargetEvent};
 
 /// The parts of an answer that protect.
-const PROTECTING: [AnswerPart; 3] = [AnswerPart::Deny, AnswerPart::Ask, AnswerPart::Stop];
+const PROTECTING_PARTS: [AnswerPart; 3] = [AnswerPart::Deny, AnswerPart::Ask, AnswerPart::Stop];
 
 impl HookFitter<'_> {
     /// Why the target may not understand that the program denies.
@@ -105,7 +105,7 @@ impl HookFitter<'_> {
             let shown = answer.stdout.trim();
             Some(format!("{target} does not take `{shown}` as {what}"))
         };
-        PROTECTING.into_iter().find_map(lost_of)
+        PROTECTING_PARTS.into_iter().find_map(lost_of)
     }
 
     /// Answers that the target does not read because of the exit code that follows them.
@@ -141,7 +141,7 @@ impl HookFitter<'_> {
                 answers.unwrap_or_default()
             }
         };
-        let answers = PROTECTING
+        let answers = PROTECTING_PARTS
             .into_iter()
             .flat_map(|part| answers_of(part).into_iter().map(move |one| (part, one)));
         answers

@@ -123,7 +123,7 @@ impl ProgramText<'_> {
     pub(super) fn may_exit_with_2(self) -> bool {
         self.0.is_none_or(|text| {
             let mut returns = word_places(text, "return");
-            let mut exits = EXITS.iter().flat_map(|name| word_places(text, name));
+            let mut exits = EXIT_WORDS.iter().flat_map(|name| word_places(text, name));
             let is_variable = |after: &str| after.trim_start_matches([' ', '"']).starts_with('$');
             returns.any(|(_, after)| exit_code(after) == Some(2) || is_variable(after))
                 || exits.any(|(_, after)| {
@@ -221,7 +221,7 @@ pub(super) fn exits_only_with_0_or_2(text: &str) -> bool {
 }
 
 /// Words with which programs end.
-const EXITS: [&str; 6] = ["exit", "_exit", "Exit", "exitCode", "SystemExit", "quit"];
+const EXIT_WORDS: [&str; 6] = ["exit", "_exit", "Exit", "exitCode", "SystemExit", "quit"];
 
 /// The number that follows such a word.
 fn exit_code(after: &str) -> Option<i32> {
@@ -235,7 +235,7 @@ fn exit_code(after: &str) -> Option<i32> {
 pub(super) fn exits_after<'a>(text: &'a str, word: &str) -> Vec<(i32, &'a str)> {
     let places = word_places(text, word).filter_map(|(left, right)| {
         let line = left.rfind('\n').map_or(0, |end| end + 1);
-        let exits = EXITS
+        let exits = EXIT_WORDS
             .iter()
             .filter_map(|name| word_places(right, name).next());
         let (before, after) = exits.min_by_key(|(before, _)| before.len())?;

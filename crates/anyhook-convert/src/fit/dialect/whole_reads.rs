@@ -11,10 +11,10 @@ const TESTS_BEFORE: [&str; 5] = ["isinstance(", "typeof", "not", "!", "keyof"];
 const TESTS_AFTER: [&str; 7] = ["is ", "==", "!=", "in ", "not in ", "instanceof", "&&"];
 
 /// What may follow an object that is given another name as it is.
-const ALL_OF_IT: [&str; 7] = [")", ";", ",", "|", "}", "or ", "??"];
+const WHOLE_VALUE_ENDS: [&str; 7] = [")", ";", ",", "|", "}", "or ", "??"];
 
 /// Characters between an object and its key, in any language.
-const GLUE: &str = " \"'`\\)]?.[({},|/:->!@$";
+const KEY_GLUE_CHARS: &str = " \"'`\\)]?.[({},|/:->!@$";
 
 /// Programs that look for a text in all of their input.
 const TEXT_SEARCHES: [&str; 5] = ["grep", "egrep", "fgrep", "rg", "ack"];
@@ -127,7 +127,7 @@ impl KeyAccess {
         if let Some(name) = rest.strip_prefix("as $").and_then(identifier) {
             return Self::Renamed(vec![name.to_owned()]);
         }
-        let mut ends = ALL_OF_IT.iter();
+        let mut ends = WHOLE_VALUE_ENDS.iter();
         let is_all = rest.is_empty() || ends.any(|end| rest.starts_with(end));
         if let Some(name) = assigned_name(before).filter(|_| is_all) {
             return Self::Renamed(vec![name.to_owned()]);
@@ -149,7 +149,7 @@ fn is_comment(before: &str) -> bool {
 fn names_a_key(after: &str) -> bool {
     let mut rest = after;
     for _ in 0..3 {
-        let start = rest.trim_start_matches(|letter| GLUE.contains(letter));
+        let start = rest.trim_start_matches(|letter| KEY_GLUE_CHARS.contains(letter));
         let glue = rest.get(..rest.len() - start.len()).unwrap_or_default();
         let Some(name) = identifier(start) else {
             return false;

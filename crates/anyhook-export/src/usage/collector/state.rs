@@ -14,7 +14,7 @@ use crate::reader::JournalCursor;
 pub(super) struct CollectorState {
     pub(super) cursor: JournalCursor,
     pub(super) transcripts: BTreeMap<String, KnownTranscript>,
-    /// Of agents that tell tokens in payloads, by agent and session.
+    /// For agents that report tokens in payloads, by agent and session.
     #[serde(default)]
     pub(super) payloads: BTreeMap<String, TranscriptPosition>,
     /// Of agents that keep tokens in a database, by agent and session.

@@ -29,7 +29,7 @@ const RUNNING_CALLS: &[&str] = &[
 ];
 
 pub(super) fn judge_code(code: &str, invocation: &Invocation, found: &mut Objections<'_>) {
-    // What only stands in texts does not run, unless something runs texts.
+    // What is only inside string literals does not run, unless something runs those.
     let outer = without_prose(code);
     let runs = RUNNING_CALLS.iter().any(|mark| outer.contains(mark));
     let code = if runs { code } else { outer.as_str() };

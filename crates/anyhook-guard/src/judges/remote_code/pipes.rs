@@ -44,7 +44,7 @@ pub(super) fn judge_writes_to_shell(
             found.deny(
                 "download",
                 invocation.shown(),
-                "this runs a download without anybody having seen it; save it, read it, then run it",
+                "this runs a download that no one has read; save it, read it, then run it",
             );
         }
     }

@@ -53,7 +53,7 @@ impl Evaluator<'_> {
         if words.is_empty() {
             return self.emit(started);
         }
-        // A mark stands for a whole line.
+        // A placeholder is replaced by a whole line.
         let takes_lines = options
             .iter()
             .any(|word| word.text.starts_with("-d") || word.text.starts_with("--delimiter"));

@@ -1,10 +1,10 @@
 //! What a file's change time does not show: who writes to the file through memory, and
 //! who exchanges a folder above it, even for a moment.
 //!
-//! Linux tells both. A read lease is granted only while no process has the file open, or
-//! mapped, for writing, and is lost as soon as one opens it so. That a folder above the
-//! file was moved shows in change times, and a watch on each of them says so. Elsewhere
-//! neither is known.
+//! Linux reports both. A read lease is granted only while no process has the file open,
+//! or mapped, for writing, and is lost as soon as one opens it so. That a folder above
+//! the file was moved shows in change times, and a watch on each of them says so.
+//! Elsewhere neither is known.
 
 #[cfg(not(target_os = "linux"))]
 pub(super) use elsewhere::{FolderWatch, ReadLease};
@@ -59,10 +59,10 @@ mod linux {
     /// Says whether one of some folders was moved.
     ///
     /// To move a folder changes its change time and that of the folder above it, so if
-    /// only one of the two has changed, it was not moved. That is enough for a hook that
-    /// ends soon. In a longer time both change by themselves, so then the kernel tells
-    /// ([`Self::watch`]): not at once, because to close such a watch takes 75 µs, and
-    /// 5 to 20 ms on a busy machine.
+    /// only one of the two has changed, it was not moved. That is enough for a hook
+    /// that ends soon. In a longer time both change by themselves, so then the kernel
+    /// reports moves ([`Self::watch`]): not at once, because to close such a watch
+    /// takes 75 µs, and 5 to 20 ms on a busy machine.
     #[derive(Debug, Default)]
     pub(in super::super) struct FolderWatch {
         /// Of a link the link itself: what it points to is among the others.
@@ -70,7 +70,7 @@ mod linux {
         watched: OnceLock<Watched>,
     }
 
-    /// Since when the kernel tells.
+    /// Since when the kernel reports moves.
     #[derive(Debug)]
     struct Watched {
         since: u64,
@@ -104,8 +104,8 @@ mod linux {
             watch
         }
 
-        /// Has the kernel tell of further moves. If it cannot, the change times go on
-        /// to count: then a hook may fail without need.
+        /// Has the kernel report further moves. If it cannot, the change times go on to
+        /// count: then a hook may fail without need.
         pub(in super::super) fn watch(&self) {
             if self.folders.is_empty() || self.watched.get().is_some() {
                 return;

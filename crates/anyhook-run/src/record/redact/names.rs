@@ -108,7 +108,8 @@ fn class_of_plain_name(plain: &str, has: u32) -> Option<NameClass> {
         return (!is_harmless).then_some(Secret(kind));
     }
     let is_password = plain.ends_with("pwd")
-        || (plain.ends_with("pass") && !PASS_WORDS.iter().any(|word| plain.ends_with(word)));
+        || (plain.ends_with("pass")
+            && !PASSWORD_LIKE_WORDS.iter().any(|word| plain.ends_with(word)));
     if is_password {
         return Some(Secret("password"));
     }
@@ -277,7 +278,7 @@ const HARMLESS_PARTS: [&str; 8] = [
 ];
 
 /// Words that end like the name of a password.
-const PASS_WORDS: [&str; 6] = [
+const PASSWORD_LIKE_WORDS: [&str; 6] = [
     "bypass",
     "compass",
     "overpass",

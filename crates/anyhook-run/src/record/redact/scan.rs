@@ -172,7 +172,7 @@ struct HeadTable {
     third: [HeadSet; 256],
 }
 
-static HEADS: HeadTable = HeadTable::new();
+static HEAD_TABLE: HeadTable = HeadTable::new();
 
 #[allow(clippy::indexing_slicing, reason = "a byte is less than 256")]
 impl HeadTable {
@@ -272,8 +272,8 @@ pub(super) fn next_candidate(text: &[u8], from: usize) -> Option<usize> {
 #[allow(clippy::indexing_slicing, reason = "a byte is less than 256")]
 fn next_head(text: &[u8], from: usize) -> Option<usize> {
     let head = |before: HeadSet, first: u8, second: u8, third: u8| {
-        let first = before & HEADS.first[usize::from(first)];
-        first & HEADS.second[usize::from(second)] & HEADS.third[usize::from(third)] != 0
+        let first = before & HEAD_TABLE.first[usize::from(first)];
+        first & HEAD_TABLE.second[usize::from(second)] & HEAD_TABLE.third[usize::from(third)] != 0
     };
     let Some(before) = from.checked_sub(1) else {
         let [first, second, third, ..] = text else {
@@ -288,7 +288,12 @@ fn next_head(text: &[u8], from: usize) -> Option<usize> {
     let [second, third, fourth] = [text.get(1..)?, text.get(2..)?, text.get(3..)?];
     let mut bytes = text.iter().zip(second).zip(third).zip(fourth);
     let position = bytes.position(|(((before, first), second), third)| {
-        head(HEADS.after[usize::from(*before)], *first, *second, *third)
+        head(
+            HEAD_TABLE.after[usize::from(*before)],
+            *first,
+            *second,
+            *third,
+        )
     });
     position.map(|position| from + position)
 }

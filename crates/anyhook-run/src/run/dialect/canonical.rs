@@ -23,7 +23,7 @@ impl Dialect for CanonicalDialect {
 }
 
 /// A canonical answer, of a program or in the body of a response.
-pub fn parse_canonical_answer(text: &str) -> ParsedAnswer {
+pub(crate) fn parse_canonical_answer(text: &str) -> ParsedAnswer {
     parse_answer_with_fields(text, &[])
 }
 

@@ -73,7 +73,7 @@ impl CommandLine {
     }
 
     /// For a line that was written for the platform's own shell.
-    pub fn prepare_native(command: &str, context: CommandContext<'_>) -> Self {
+    pub(crate) fn prepare_native(command: &str, context: CommandContext<'_>) -> Self {
         let shell = ShellKind::of_platform();
         let words = shell::split(command, shell.syntax()).words;
         if is_plain(command, &words) {
@@ -83,7 +83,7 @@ impl CommandLine {
     }
 
     /// A program and its arguments, for which no shell is involved.
-    pub fn prepare_program(argv: &[String], context: CommandContext<'_>) -> Self {
+    pub(crate) fn prepare_program(argv: &[String], context: CommandContext<'_>) -> Self {
         let quoted = shell::join(argv);
         Self::prepare_words(&shell::split(&quoted, Syntax::SCRIPT).words, context)
     }

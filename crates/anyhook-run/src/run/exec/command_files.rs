@@ -116,7 +116,7 @@ struct CurrentCommand {
     option: String,
     /// An interpreter has got its script or code.
     has_operand: bool,
-    /// An option keeps the interpreter from loading what it is not told to.
+    /// An option keeps the interpreter from loading anything that is not named.
     is_isolated: bool,
 }
 

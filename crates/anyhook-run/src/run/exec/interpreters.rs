@@ -161,7 +161,7 @@ pub(super) fn startable(
             let words = interpreter.words(program, installed)?.into_iter();
             return Ok(with(words.take(1).collect(), arguments));
         }
-        // Only a path tells a batch file from a program.
+        // Only the full path shows whether it is a batch file or a program.
         let found = installed.find(program);
         let found = found.map(|path| path.to_string_lossy().into_owned());
         return Ok(with(
@@ -223,8 +223,8 @@ const POSIX_WORDS: [&str; 21] = [
     "return", "shift", "source", "test", "trap", "ulimit", "umask", "unset", "until", "while",
 ];
 
-/// Whether a line means something else to `cmd.exe` than to a POSIX shell, for
-/// which it was written: a guard must not quietly do nothing.
+/// Whether a line means something else to `cmd.exe` than to a POSIX shell, for which it was
+/// written: a guard that does nothing must be an error.
 pub(super) fn needs_posix_shell(line: &str) -> bool {
     let words = shell::split(line, Syntax::SCRIPT).words;
     let is_posix_word = |word: &shell::Word| {

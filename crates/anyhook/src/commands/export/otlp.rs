@@ -223,8 +223,7 @@ pub(crate) fn notice_text(notice: &ExportNotice<'_>) -> String {
             signal.as_str()
         ),
         ExportNotice::Gap => {
-            "warning: the files of the journal that were sent last are gone; what was recorded \
-             after them and removed since was not sent"
+            "warning: journal files were removed before they were sent, so the receiver lacks their events"
                 .to_owned()
         }
     }

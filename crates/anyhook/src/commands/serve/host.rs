@@ -26,9 +26,7 @@ use serde_json::Value;
 use crate::commands::usage_log::UsageLog;
 
 /// Told when an http entry calls for a session of which no entry has seen the project.
-const UNKNOWN_PROJECT: &str = "it is not known in which project this session was started, so hooks of \
-    a project are asked only while the agent works in its folder; your next prompt or a new session \
-    tells anyhook the project";
+const UNKNOWN_PROJECT: &str = "anyhook does not know yet in which project this session was started, so a project's hooks run only while the agent works in its folder; your next prompt or a new session fixes that";
 
 pub(super) struct EngineHost {
     engine: Engine,

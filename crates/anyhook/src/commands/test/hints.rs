@@ -8,7 +8,7 @@ use anyhook_run::config::in_force::HookInForce;
 use anyhook_run::config::manifest;
 
 /// What shells print when a script names a program that is not installed.
-const NOT_FOUND: [&str; 3] = [
+const NOT_FOUND_TEXTS: [&str; 3] = [
     ": not found",
     "command not found",
     "No such file or directory",
@@ -28,7 +28,7 @@ pub(super) fn hints(run: &HookRun, hook: Option<&HookInForce>) -> Vec<String> {
         hints.extend(problems.map(|problem| format!("{}: {}", problem.message, problem.help)));
     }
     let stderr = run.stderr.as_deref().unwrap_or_default();
-    if run.exit == Some(0) && NOT_FOUND.iter().any(|words| stderr.contains(words)) {
+    if run.exit == Some(0) && NOT_FOUND_TEXTS.iter().any(|words| stderr.contains(words)) {
         let hint = "stderr says that a program or file is missing, and the hook went on without it: check that its answer does not depend on it (`set -e` ends a script there)";
         hints.push(hint.to_owned());
     }

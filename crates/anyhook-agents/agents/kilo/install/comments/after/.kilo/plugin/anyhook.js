@@ -138,20 +138,20 @@ function contractCall(hook, input, output, directory) {
 /** The payload. A command of the user's also reads a tool call in the plain form. */
 function payload(entry, hook, input, output, directory) {
   if (entry.dialect === "contract") return JSON.stringify(contractCall(hook, input, output, directory)) + "\n";
-  const told = { hook, input: input ?? null, output: output ?? null, directory };
+  const sent = { hook, input: input ?? null, output: output ?? null, directory };
   if (entry.shell && input?.tool !== undefined) {
-    told.tool_name = input.tool;
-    told.tool_input = output?.args ?? input.args ?? {};
+    sent.tool_name = input.tool;
+    sent.tool_input = output?.args ?? input.args ?? {};
   }
   try {
-    return JSON.stringify(told);
+    return JSON.stringify(sent);
   } catch {
     return JSON.stringify({ hook, input: null, output: null, directory });
   }
 }
 
 /** Adds words for the model to whatever the hook may change. */
-function tell(output, words) {
+function addContext(output, words) {
   const part = output.parts?.findLast?.((part) => part.type === "text");
   if (typeof output.output === "string") output.output += `\n\n${words}`;
   else if (Array.isArray(output.content)) output.content.push({ type: "text", text: words });
@@ -165,7 +165,7 @@ function tell(output, words) {
   }
 }
 
-async function ask(entries, hook, input, output, directory) {
+async function runEntries(entries, hook, input, output, directory) {
   const subject = output ?? input?.event;
   const isObject = typeof subject === "object" && subject !== null;
   for (const entry of entries) {
@@ -179,9 +179,9 @@ async function ask(entries, hook, input, output, directory) {
     if (isBridge && answer !== undefined) setAnswered(subject, hook);
     const { deny, args, context } = meaning(answer);
     if (typeof deny === "string") throw new Error(deny);
-    // A new object in its stead would have no effect.
+    // A new object in its place would have no effect.
     if (typeof args === "object" && args !== null && output?.args) Object.assign(output.args, args);
-    if (typeof context === "string" && output) tell(output, context);
+    if (typeof context === "string" && output) addContext(output, context);
   }
 }
 
@@ -189,13 +189,13 @@ async function ask(entries, hook, input, output, directory) {
 export const anyhook = async ({ directory }) => {
   const hooks = {};
   for (const [name, entries] of Object.entries(HOOKS)) {
-    hooks[name] = (input, output) => ask(entries, name, input, output, directory);
+    hooks[name] = (input, output) => runEntries(entries, name, input, output, directory);
   }
   if (Object.keys(BUS).length > 0) {
     const own = HOOKS.event ?? [];
-    // Nobody waits for these: what is thrown here would end OpenCode.
+    // OpenCode does not wait for these, and an exception here would end it.
     hooks.event = ({ event }) =>
-      ask([...own, ...(BUS[event.type] ?? [])], "event", { event }, undefined, directory).catch(() => {});
+      runEntries([...own, ...(BUS[event.type] ?? [])], "event", { event }, undefined, directory).catch(() => {});
   }
   return hooks;
 };

@@ -12,16 +12,16 @@ const HOOKS = {"tool_call":[{"argv":["anyhook","run","--agent","pi","--scope","p
 const CONTRACT_TOOLS = {};
 const CONTRACT_EVENTS = {};
 
-// Whole conversations and prompts of the system: too large to tell at every event.
+// Whole conversations and prompts of the system: too large to send at every event.
 const LARGE = ["messages", "payload", "systemPrompt", "systemPromptOptions", "context", "images"];
 
 // An agent that is sent back again and again would never end.
 const MAX_CONTINUATIONS = 8;
 
 // A second copy of this extension, the user's beside the project's, is called right
-// after the first, with what that one made of the event. It stands back where another
+// after the first, with what that one made of the event. It does nothing where another
 // copy has an answer of anyhook, and only there: a copy whose program cannot be started
-// has none. A mark is forgotten quickly, so that it never stands for a later event.
+// has none. Marks expire after a second, so that none is taken for a later event.
 const ANSWERED = (globalThis[Symbol.for("anyhook.pi.answered")] ??= new Map());
 const SELF = {};
 const ANSWER_AGE_MS = 1000;
@@ -33,7 +33,7 @@ function isAnswered(event) {
 
 function setAnswered(event, text) {
   for (const [key, mark] of ANSWERED) if (Date.now() - mark.time >= ANSWER_AGE_MS) ANSWERED.delete(key);
-  if (event.toolCallId === undefined && text === undefined) return; // These come again as they were.
+  if (event.toolCallId === undefined && text === undefined) return; // Equal events of these types repeat.
   ANSWERED.set(`${event.type} ${event.toolCallId ?? text}`, { copy: SELF, time: Date.now() });
 }
 
@@ -129,7 +129,7 @@ function meaning(answer) {
   };
 }
 
-/** What is told: the event, and where it happens. */
+/** The payload: the event, and where it happens. */
 function payload(entry, event, ctx, state) {
   const { type, toolName, input, text, ...rest } = event;
   const session = ctx?.sessionManager?.getSessionId?.();
@@ -140,17 +140,17 @@ function payload(entry, event, ctx, state) {
     return JSON.stringify(toolName === undefined ? other : call) + "\n";
   }
   for (const name of LARGE) delete rest[name];
-  const told = { type, toolName, input, text, ...rest, cwd: ctx?.cwd, sessionId: session, hasUI: ctx?.hasUI };
-  told.sessionFile = ctx?.sessionManager?.getSessionFile?.();
-  if (type === "agent_before_settle") told.stopHookActive = state.continuations > 0;
+  const sent = { type, toolName, input, text, ...rest, cwd: ctx?.cwd, sessionId: session, hasUI: ctx?.hasUI };
+  sent.sessionFile = ctx?.sessionManager?.getSessionFile?.();
+  if (type === "agent_before_settle") sent.stopHookActive = state.continuations > 0;
   if (entry.shell && toolName !== undefined) {
-    told.tool_name = toolName;
-    told.tool_input = input ?? {};
+    sent.tool_name = toolName;
+    sent.tool_input = input ?? {};
   }
-  return JSON.stringify(told);
+  return JSON.stringify(sent);
 }
 
-/** Tells the user why something does not happen, where the model is not told. */
+/** Tells the user why something does not happen, where the model does not see it. */
 function notify(ctx, words) {
   if (ctx?.hasUI) ctx.ui?.notify?.(words, "warning");
   else console.error(words);
@@ -188,7 +188,7 @@ function reaction(event, { deny, context, prompt }, ctx, state) {
 }
 
 async function handle(entries, event, ctx, state) {
-  const told = {};
+  const merged = {};
   let isBridgeAnswer = false;
   for (const entry of entries) {
     if (!matches(entry, event.toolName)) continue;
@@ -201,14 +201,14 @@ async function handle(entries, event, ctx, state) {
     const { deny, args, context, prompt } = meaning(answer);
     // Changed in place: there is no other way, and the next command sees it.
     if (typeof args === "object" && args !== null && event.input) Object.assign(event.input, args);
-    if (typeof prompt === "string") told.prompt = prompt;
-    if (typeof context === "string") told.context = told.context === undefined ? context : `${told.context}\n\n${context}`;
+    if (typeof prompt === "string") merged.prompt = prompt;
+    if (typeof context === "string") merged.context = merged.context === undefined ? context : `${merged.context}\n\n${context}`;
     if (typeof deny === "string") {
-      told.deny = deny;
+      merged.deny = deny;
       break;
     }
   }
-  const done = reaction(event, told, ctx, state);
+  const done = reaction(event, merged, ctx, state);
   if (isBridgeAnswer) setAnswered(event, done?.text ?? event.text);
   return done;
 }
