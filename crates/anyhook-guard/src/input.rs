@@ -1,5 +1,7 @@
 //! One call as the guards see it: prepared once, judged by every guard.
 
+mod unknown_tools;
+
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -246,6 +248,12 @@ impl<'a> GuardInput<'a> {
                 }
             }
         }
+        if self.is_outside_vocabulary() {
+            let tool = self.event.native_tool_name().unwrap_or_default();
+            for file in unknown_tools::named_files(tool, input) {
+                found.extend(self.tool_file(file.path, file.file_use, written_text(input), None));
+            }
+        }
         let is_write = self.is_tool("file_write")
             || self.is_tool("file_edit")
             || input.contains_key("edits")
@@ -279,6 +287,12 @@ impl<'a> GuardInput<'a> {
             }
         }
         found
+    }
+
+    /// Whether the tool is one of an MCP server, or one that no table knows.
+    fn is_outside_vocabulary(&self) -> bool {
+        let is_known = |name: &str| anyhook_model::registry::tool(name).is_some();
+        self.event.mcp().is_some() || !self.event.tool_name().is_some_and(is_known)
     }
 
     fn tool_file(

@@ -183,6 +183,24 @@ fn class_length(pattern: &[char], letter: char) -> Option<usize> {
     (found != negated && letter != '/').then_some(end + 1)
 }
 
+/// For `/`, `~` and `.`, also with `/**` behind them: whether the path is in that folder.
+fn matches_whole_folder(
+    pattern: &str,
+    path: &str,
+    project: Option<&str>,
+    home: Option<&str>,
+) -> Option<bool> {
+    let folder = pattern.strip_suffix("**").unwrap_or(pattern);
+    let is_slashed = folder.len() == pattern.len() || folder.ends_with('/');
+    let is_within_known = |folder: Option<&str>| folder.is_some_and(|it| is_within(path, it));
+    match folder.trim_end_matches('/') {
+        "" if folder.starts_with('/') => Some(path.starts_with('/') || has_drive(path)),
+        "~" if is_slashed => Some(is_within_known(home)),
+        "." if is_slashed => Some(is_within_known(project)),
+        _ => None,
+    }
+}
+
 /// Whether a pattern of a user matches a path: a pattern without slash matches any
 /// part of the path, a relative one is taken from the project or any folder, and a
 /// pattern matches everything inside a folder that it matches.
@@ -195,6 +213,10 @@ pub(crate) fn path_matches(
     let (path, project) = (fold_case(path), project.map(fold_case));
     let (path, project) = (&*path, project.as_deref());
     let folded = fold_case(pattern);
+    let folded_home = home.map(fold_case);
+    if let Some(matches) = matches_whole_folder(&folded, path, project, folded_home.as_deref()) {
+        return matches;
+    }
     let pattern = folded.trim_end_matches('/');
     let is_anchored = pattern.contains('/');
     let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
@@ -242,4 +264,30 @@ pub(crate) fn path_matches(
                     .is_some_and(|tail| glob_matches(pattern, tail))
             })
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path_matches;
+
+    #[test]
+    fn a_pattern_for_a_whole_folder_matches_what_is_in_it() {
+        let matches =
+            |pattern: &str, path: &str| path_matches(pattern, path, Some("/h/p"), Some("/h"));
+        for (pattern, inside, outside) in [
+            ("/", "/", None),
+            ("/", "/etc/x", None),
+            ("/**", "/etc", None),
+            ("~", "/h/a", Some("/etc/a")),
+            ("~/", "/h", Some("/home")),
+            ("~/**", "/h/p/a", Some("/")),
+            (".", "/h/p", Some("/h")),
+            ("./", "/h/p/a", Some("/h/q/a")),
+            ("./**", "/h/p/a/b", Some("/h/pq")),
+        ] {
+            assert!(matches(pattern, inside), "{pattern} {inside}");
+            let matches_outside = outside.is_some_and(|path| matches(pattern, path));
+            assert!(!matches_outside, "{pattern} {outside:?}");
+        }
+    }
 }

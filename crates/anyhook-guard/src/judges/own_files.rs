@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use super::Objections;
 use super::access::{Access, shell_files};
+use super::own_switches;
 use super::path_lists::patched_paths;
 use crate::input::{FileUse, GuardInput};
 use crate::paths::{glob_matches, is_same_name, is_within, normalize};
@@ -36,6 +37,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             found.deny("questions", &file.path, ANSWERS_FOR_USER);
         }
     }
+    own_switches::judge(input, found);
     for analysis in input.analyses() {
         for (index, invocation) in analysis.invocations.iter().enumerate() {
             protected.judge_answers(invocation, found);
@@ -178,8 +180,12 @@ impl<'i> ProtectedFiles<'i> {
     /// the user's.
     fn judge_answers(&self, invocation: &Invocation, found: &mut Objections<'_>) {
         let is_daemon_file = |text: &str| {
-            let path = normalize(invocation.cwd.as_deref(), text);
-            path.is_some_and(|path| self.is_daemon_file(&path))
+            // `socat - UNIX-CONNECT:daemon.sock`.
+            let mut paths = std::iter::once(text).chain(text.split_once(':').map(|it| it.1));
+            paths.any(|text| {
+                let path = normalize(invocation.cwd.as_deref(), text);
+                path.is_some_and(|path| self.is_daemon_file(&path))
+            })
         };
         let reads_file = shell_files(invocation).iter().any(|file| {
             file.path
@@ -429,6 +435,9 @@ impl<'i> ProtectedFiles<'i> {
             {
                 deny(found);
             }
+            "husky" | "lefthook" | "pre-commit" if texts.first() == Some(&"uninstall") => {
+                found.deny("git-hooks", shown(), "this removes the project's git hooks");
+            }
             "pkill" | "killall" | "taskkill" | "Stop-Process" | "skill" | "killall5"
                 if texts.iter().any(|text| text.contains("anyhook")) =>
             {
@@ -577,7 +586,7 @@ impl<'i> ProtectedFiles<'i> {
 
 /// Whether a variable of anyhook weakens the hooks. Every one that is not about
 /// output might.
-fn anyhook_switch(name: &str, value: &str) -> bool {
+pub(super) fn anyhook_switch(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     match name.strip_prefix("anyhook") {
         Some("") => value != "1",
