@@ -71,7 +71,10 @@ impl Quirks for CopilotCliQuirks {
             return;
         }
         let tool = payload.get("tool_name").and_then(Value::as_str);
-        if let Some((_, shown)) = SHOWN_TOOL_NAMES.iter().find(|(runtime, _)| Some(*runtime) == tool) {
+        if let Some((_, shown)) = SHOWN_TOOL_NAMES
+            .iter()
+            .find(|(runtime, _)| Some(*runtime) == tool)
+        {
             payload.insert("tool_name".into(), json!(shown));
         }
     }

@@ -71,7 +71,7 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
     match name {
         "cp" | "gcp" | "install" | "ln" | "link" | "rsync" | "scp" | "ditto" => {
-            copied_files(invocation, &operands, &mut push)
+            copied_files(invocation, &operands, &mut push);
         }
         "mv" | "gmv" | "rename" => moved_files(invocation, &operands, &mut push),
         "rm" | "unlink" | "rmdir" | "shred" | "srm" | "trash" | "trash-put" | "rimraf"
@@ -83,7 +83,7 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
         "tee" | "truncate" | "touch" | "sponge" | "mkdir" | "mkfifo" | "mknod" | "patch"
         | "gtee" => created_files(invocation, &mut push),
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
-            files_with_new_modes(invocation, &operands, &mut push)
+            files_with_new_modes(invocation, &operands, &mut push);
         }
         "dd" => {
             for word in invocation.arguments() {
@@ -95,10 +95,10 @@ pub(crate) fn shell_files(invocation: &Invocation) -> Vec<ShellFile> {
             }
         }
         "sed" | "gsed" | "perl" | "ruby" | "awk" | "gawk" | "mawk" | "nawk" | "sd" => {
-            edited_files(invocation, &mut push)
+            edited_files(invocation, &mut push);
         }
         "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack" | "ugrep" | "ggrep" | "zgrep" => {
-            searched_files(invocation, &mut push)
+            searched_files(invocation, &mut push);
         }
         "git" => git_files(invocation, &mut push),
         "curl" | "wget" | "http" | "https" | "aria2c" => {
