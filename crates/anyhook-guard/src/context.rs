@@ -17,6 +17,8 @@ pub struct GuardContext {
     pub agent_files: Vec<String>,
     /// Where anyhook keeps its own manifests, settings and state: absolute.
     pub own_folders: Vec<PathBuf>,
+    /// Whether the call is on Windows, where a shell that is not named may be any.
+    pub is_windows: bool,
     /// What the event's session and this day have cost so far, for the guard `budget`.
     pub spend: Option<KnownSpend>,
 }

@@ -1,5 +1,7 @@
 //! One call as the guards see it: prepared once, judged by every guard.
 
+mod unknown_tools;
+
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -32,7 +34,7 @@ pub struct CommandReadings {
 #[derive(Debug)]
 struct CommandReading {
     commands: Vec<String>,
-    shell: ShellKind,
+    shells: &'static [ShellKind],
     /// Everything else that a reading depends on: folder, project and home.
     place: [Option<String>; 3],
     analyses: Rc<[ShellAnalysis]>,
@@ -108,13 +110,23 @@ impl<'a> GuardInput<'a> {
     /// The commands of a shell tool, as they were read.
     pub(crate) fn analyses(&self) -> &[ShellAnalysis] {
         self.analyses.get_or_init(|| {
-            let shell = self.shell_kind();
+            let shells = self.shells();
             let commands = self.commands();
             let place = [self.cwd.clone(), self.project.clone(), self.home.clone()];
             let read = |commands: &[String]| -> Rc<[ShellAnalysis]> {
-                commands
+                let readings = commands
                     .iter()
-                    .map(|command| analyze(command, shell, self.cwd.as_deref(), self.context))
+                    .flat_map(|command| shells.iter().map(move |shell| (command, *shell)));
+                let cwd = self.cwd.as_deref();
+                readings
+                    .map(|(command, shell)| {
+                        let mut analysis = analyze(command, shell, cwd, self.context);
+                        // Text of one shell is often none of another.
+                        let is_first = shells.first() == Some(&shell);
+                        analysis.is_incomplete &= is_first;
+                        analysis.has_errors &= is_first;
+                        analysis
+                    })
                     .collect()
             };
             let Some(readings) = self.readings.filter(|_| !commands.is_empty()) else {
@@ -122,7 +134,7 @@ impl<'a> GuardInput<'a> {
             };
             let mut known = readings.known.borrow_mut();
             let found = known.iter().find(|reading| {
-                reading.shell == shell && reading.place == place && reading.commands == commands
+                reading.shells == shells && reading.place == place && reading.commands == commands
             });
             if let Some(reading) = found {
                 return Rc::clone(&reading.analyses);
@@ -131,7 +143,7 @@ impl<'a> GuardInput<'a> {
             if known.len() < MAX_READINGS {
                 known.push(CommandReading {
                     commands,
-                    shell,
+                    shells,
                     place,
                     analyses: Rc::clone(&analyses),
                 });
@@ -178,7 +190,9 @@ impl<'a> GuardInput<'a> {
         commands
     }
 
-    fn shell_kind(&self) -> ShellKind {
+    /// The shells that may run the commands. Which one an agent takes on Windows, most
+    /// calls do not say, so what any of them would do counts there.
+    fn shells(&self) -> &'static [ShellKind] {
         let named = self
             .event
             .tool_input()
@@ -189,12 +203,18 @@ impl<'a> GuardInput<'a> {
             .unwrap_or_default()
             .to_ascii_lowercase();
         let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        let is_posix = || {
+            let name = name.strip_suffix(".exe").unwrap_or(name);
+            name.contains("bash") || matches!(name, "sh" | "zsh" | "dash" | "ksh" | "fish")
+        };
         if name.contains("powershell") || name.contains("pwsh") {
-            ShellKind::PowerShell
+            &[ShellKind::PowerShell]
         } else if matches!(name, "cmd" | "cmd.exe") {
-            ShellKind::Cmd
+            &[ShellKind::Cmd]
+        } else if self.context.is_windows && !is_posix() {
+            &[ShellKind::Posix, ShellKind::PowerShell, ShellKind::Cmd]
         } else {
-            ShellKind::Posix
+            &[ShellKind::Posix]
         }
     }
 
@@ -226,6 +246,12 @@ impl<'a> GuardInput<'a> {
                         found.extend(self.tool_file(path, file_use, written_text(file), None));
                     }
                 }
+            }
+        }
+        if self.is_outside_vocabulary() {
+            let tool = self.event.native_tool_name().unwrap_or_default();
+            for file in unknown_tools::named_files(tool, input) {
+                found.extend(self.tool_file(file.path, file.file_use, written_text(input), None));
             }
         }
         let is_write = self.is_tool("file_write")
@@ -261,6 +287,12 @@ impl<'a> GuardInput<'a> {
             }
         }
         found
+    }
+
+    /// Whether the tool is one of an MCP server, or one that no table knows.
+    fn is_outside_vocabulary(&self) -> bool {
+        let is_known = |name: &str| anyhook_model::registry::tool(name).is_some();
+        self.event.mcp().is_some() || !self.event.tool_name().is_some_and(is_known)
     }
 
     fn tool_file(

@@ -9,6 +9,7 @@ pub(crate) mod git;
 pub(crate) mod hosts;
 pub(crate) mod network;
 pub(crate) mod own_files;
+mod own_switches;
 pub(crate) mod path_lists;
 pub(crate) mod remote_code;
 mod secret_values;

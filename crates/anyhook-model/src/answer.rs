@@ -65,15 +65,36 @@ pub fn parse_answer_with_fields(stdout: &str, more_fields: &[&str]) -> ParsedStd
     if text.is_empty() {
         return ParsedStdout::Empty;
     }
-    match lenient_json::parse(text) {
+    match lenient_json::parse_answer(text) {
         Ok(Value::Object(object)) => AnswerReader::default().convert(object, more_fields),
         Ok(_) => ParsedStdout::unreadable("stdout is JSON, but not an object"),
-        Err(error) => ParsedStdout::unreadable(format!(
-            "stdout is not JSON ({error}): `{}`",
-            beginning(text)
-        )),
+        Err(error) => {
+            let why = format!("stdout is not JSON ({error}): `{}`", beginning(text));
+            deny_in_text(text, more_fields, &why).unwrap_or_else(|| ParsedStdout::unreadable(why))
+        }
     }
 }
+
+/// A deny with other text before or after it: a message of the hook, or what is left of
+/// a command that was put into the answer without escaping.
+fn deny_in_text(text: &str, more_fields: &[&str], why: &str) -> Option<ParsedStdout> {
+    let objects = lenient_json::objects_in_text(text, SEARCHED_OBJECTS);
+    objects.into_iter().find_map(|object| {
+        let Value::Object(object) = object else {
+            return None;
+        };
+        match AnswerReader::default().convert(object, more_fields) {
+            ParsedStdout::Answer(response, mut warnings) if response.is_deny() => {
+                warnings.push(format!("{why}; the deny in it counts"));
+                Some(ParsedStdout::Answer(response, warnings))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Objects of an output that is not JSON as a whole that are read.
+const SEARCHED_OBJECTS: usize = 32;
 
 /// Characters of an unreadable answer in a message.
 const SHOWN_CHARS: usize = 80;

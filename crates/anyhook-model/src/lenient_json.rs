@@ -11,6 +11,8 @@
 
 use serde_json::Value;
 
+use crate::strict_members::StrictestValue;
+
 /// Deeper values are kept as text. Lower than the limit of strict parsers (128),
 /// because the payload becomes a part of other documents.
 const MAX_DEPTH: usize = 96;
@@ -34,6 +36,36 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
         // If the repair does not help, the first error is the one to report.
         serde_json::from_str(&repaired(text)).map_err(|_| error)
     })
+}
+
+/// Parses the answer of a hook, repaired if necessary. Of a member that is given twice
+/// the stricter one counts, so that a text in the answer cannot take a deny back.
+pub fn parse_answer(text: &str) -> Result<Value, serde_json::Error> {
+    let strictest = |text: &str| serde_json::from_str::<StrictestValue>(text);
+    let parsed = strictest(text).or_else(|error| strictest(&repaired(text)).map_err(|_| error));
+    parsed.map(|StrictestValue(value)| value)
+}
+
+/// The JSON objects in a text that is not JSON as a whole, at most `limit`.
+pub fn objects_in_text(text: &str, limit: usize) -> Vec<Value> {
+    let mut objects = Vec::new();
+    let mut rest = text;
+    for _ in 0..limit {
+        let Some(start) = rest.find('{') else {
+            break;
+        };
+        rest = rest.get(start..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<StrictestValue>();
+        let length = match values.next() {
+            Some(Ok(StrictestValue(value))) => {
+                objects.push(value);
+                values.byte_offset()
+            }
+            _ => 1,
+        };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    objects
 }
 
 /// A text of which the end is missing, closed so that what is there can be

@@ -29,6 +29,7 @@ pub mod response;
 pub mod schema;
 pub mod snippet;
 pub mod spend;
+mod strict_members;
 pub mod suggest;
 mod word_enum;
 

@@ -58,14 +58,15 @@ pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
         .iter()
         .map(String::as_str)
         .partition(|argument| argument.starts_with('-'));
-    let (mut if_possible, mut is_quick) = (false, false);
+    let (mut if_possible, mut is_quick, mut is_run) = (false, false, true);
     for option in options {
         match option {
             "--if-possible" => if_possible = true,
             "--quick" => is_quick = true,
+            "--no-run" => is_run = false,
             other => {
                 return Err(format!(
-                    "unknown option `{other}`; known: --if-possible, --quick"
+                    "unknown option `{other}`; known: --if-possible, --no-run, --quick"
                 ));
             }
         }
@@ -100,6 +101,9 @@ pub(super) fn run_tests(arguments: &[String]) -> Result<(), String> {
         skipped: tests.skipped.iter().map(|skip| skip.count).sum(),
         ..TestCounts::default()
     };
+    if !is_run {
+        return run(wine.command(&build, &tests, filters).arg("--no-run"));
+    }
     let is_broken = !wine.test(&build, &tests, filters, &mut counts)?;
     let TestCounts {
         passed,
@@ -179,14 +183,9 @@ impl Wine {
         Ok(Self { runner })
     }
 
-    /// Whether all tests passed. `filters` are names of test programs, all if empty.
-    fn test(
-        &self,
-        build: &CrossBuild,
-        tests: &WindowsTests,
-        filters: &[&str],
-        counts: &mut TestCounts,
-    ) -> Result<bool, String> {
+    /// The command that builds and runs the tests. `filters` are names of test programs,
+    /// all if empty.
+    fn command(&self, build: &CrossBuild, tests: &WindowsTests, filters: &[&str]) -> Command {
         let mut command = build.command("cargo", "test");
         command.args(build.compiler.deny_warnings());
         for package in &tests.packages {
@@ -201,10 +200,23 @@ impl Wine {
             }
         }
         command
-            .args(["--no-fail-fast", "--"])
+            .arg("--no-fail-fast")
+            .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &self.runner);
+        command
+    }
+
+    /// Whether all tests passed.
+    fn test(
+        &self,
+        build: &CrossBuild,
+        tests: &WindowsTests,
+        filters: &[&str],
+        counts: &mut TestCounts,
+    ) -> Result<bool, String> {
+        let mut command = self.command(build, tests, filters);
+        command
             // Its processes are slow to start and quick to run.
-            .args(["--quiet", "--test-threads=2"])
-            .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", &self.runner)
+            .args(["--", "--quiet", "--test-threads=2"])
             .stdout(Stdio::piped());
         for name in &tests.skipped_names {
             command.args(["--skip", name]);

@@ -49,7 +49,7 @@ impl Adapter {
         let agent = &self.spec.name;
         let mut has_json = false;
         if text.starts_with('{') && profile.reads_at(exit) {
-            match lenient_json::parse(text) {
+            match lenient_json::parse_answer(text) {
                 Ok(json) => {
                     has_json = true;
                     self.read_json(event, profile, &json, &mut read.response);

@@ -59,7 +59,7 @@ impl Adapter {
         }
         let agent = &self.spec.name;
         if text.starts_with('{') {
-            let json = lenient_json::parse(text).ok()?;
+            let json = lenient_json::parse_answer(text).ok()?;
             if profile.reads_at(exit) {
                 return self.misreading_of_object(profile, &json);
             }
@@ -70,7 +70,8 @@ impl Adapter {
         if exit != 0 {
             return None;
         }
-        let is_list_or_text = text.starts_with(['[', '"']) && lenient_json::parse(text).is_ok();
+        let is_list_or_text =
+            text.starts_with(['[', '"']) && lenient_json::parse_answer(text).is_ok();
         if is_list_or_text && profile.plain == PlainText::Ignored {
             return Some(Misreading::new("stdout is JSON, but not an object", false));
         }
@@ -142,7 +143,7 @@ fn answer_after_text(text: &str) -> Option<Value> {
     let starts = lines.filter(|(_, line)| line.trim_start().starts_with('{'));
     let mut ends = starts.take(MAX_ANSWER_STARTS).filter_map(|(start, _)| {
         let rest = text.get(start..)?;
-        lenient_json::parse(rest.trim()).ok()
+        lenient_json::parse_answer(rest.trim()).ok()
     });
     ends.find(Value::is_object)
 }

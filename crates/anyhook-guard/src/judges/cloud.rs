@@ -70,6 +70,21 @@ const COMMON_VALUES: &[&str] = &[
 
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     found.judge_each(input, judge_invocation);
+    // `terraform plan -destroy -out p; terraform apply p`.
+    let mut is_planned = false;
+    for invocation in input.invocations() {
+        if !matches!(invocation.name.as_str(), "terraform" | "tofu") {
+            continue;
+        }
+        is_planned |= invocation.has_word("plan") && is_switched_on(invocation, "-destroy");
+        if is_planned && invocation.has_word("apply") {
+            found.deny(
+                "destroy",
+                invocation.shown(),
+                "this destroys infrastructure",
+            );
+        }
+    }
 }
 
 fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
@@ -239,7 +254,12 @@ fn judge_invocation(invocation: &Invocation, found: &mut Objections<'_>) {
                     text.eq_ignore_ascii_case("complete")
                         || text.eq_ignore_ascii_case("--mode=complete")
                 });
-            if is_delete || is_complete {
+            let texts: Vec<&str> = invocation.texts().collect();
+            let is_short = texts.windows(2).any(
+                |pair| matches!(pair, ["-m", method] if method.eq_ignore_ascii_case("delete")),
+            );
+            let is_request = first == "rest" && (is_short || is_delete_request(invocation));
+            if is_delete || is_complete || is_request {
                 deny(found, "delete", "this deletes resources of a cloud");
             }
         }

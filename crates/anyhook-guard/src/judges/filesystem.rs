@@ -118,10 +118,8 @@ fn judge_invocation(invocation: &Invocation, places: &Places<'_>, found: &mut Ob
                 for operand in operands {
                     match places.locate(invocation, operand) {
                         Location::Critical
-                            if places.project.is_some_and(|project| {
-                                normalize(invocation.cwd.as_deref(), &operand.text).as_deref()
-                                    == Some(project)
-                            }) =>
+                            if normalize(invocation.cwd.as_deref(), &operand.text)
+                                .is_some_and(|path| places.is_project(&path)) =>
                         {
                             if is_open {
                                 found.deny(rule, shown(), "this opens up or locks the whole project; name the files that need it");

@@ -1,5 +1,6 @@
 //! `git`: losing work or history.
 
+mod other_ways;
 mod push;
 mod settings;
 
@@ -24,13 +25,16 @@ const GLOBAL_VALUES: &[&str] = &[
 pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
     let mut aliases: Vec<(String, String)> = Vec::new();
     let mut hooks_are_off = false;
+    other_ways::judge_reversed_diffs(input, found);
     for invocation in input.invocations() {
-        hooks_are_off |= matches!(invocation.name.as_str(), "export" | "set")
-            && invocation.operands().any(|word| {
-                word.text
-                    .split_once('=')
-                    .is_some_and(|(name, value)| is_hook_switch(name) && !value.is_empty())
-            });
+        hooks_are_off |= matches!(
+            invocation.name.as_str(),
+            "export" | "set" | "declare" | "typeset"
+        ) && invocation.operands().any(|word| {
+            word.text
+                .split_once('=')
+                .is_some_and(|(name, value)| is_hook_switch(name) && !value.is_empty())
+        });
         hooks_are_off |= crate::shell::SHELLS.contains(&invocation.name.as_str())
             && invocation
                 .variables
@@ -142,6 +146,7 @@ fn judge_invocation(
             }
             (at, verb.text.clone())
         }
+        "gh" => return other_ways::judge_forge(invocation, found),
         "git-filter-repo" | "bfg" | "bfg.jar" => {
             return found.deny("history", invocation.shown(), "this rewrites the history");
         }
@@ -194,6 +199,15 @@ fn judge_invocation(
         return;
     }
     call.judge_verb(&verb, aliases, found);
+}
+
+/// Whether a word can only be a path: no branch has such a name.
+fn names_pathspec(text: &str) -> bool {
+    matches!(text, "." | ".." | ":/" | ":(top)")
+        || text.ends_with('/')
+        || text.contains('*')
+        || text.starts_with("./")
+        || text.starts_with("../")
 }
 
 /// Whether what follows a commit is a file: a path, or a name with an extension.
@@ -314,10 +328,7 @@ impl GitCall<'_> {
                     found.deny("discard", shown(), "this discards uncommitted work");
                 } else if dashes.is_some_and(|at| at + 1 < self.texts.len())
                     || dashes.is_some() && !self.invocation.input_from.is_empty()
-                    || (!creates
-                        && operands
-                            .iter()
-                            .any(|text| matches!(*text, "." | "./" | ":/" | "*" | ":(top)" | "..")))
+                    || (!creates && operands.iter().any(|text| names_pathspec(text)))
                     || self.has("", &["--pathspec-from-file"])
                 {
                     found.deny(
@@ -441,6 +452,9 @@ impl GitCall<'_> {
             }
             "submodule" if operands.first() == Some(&"deinit") && self.has("f", &["--force"]) => {
                 found.deny("discard", shown(), "this discards changes in a submodule");
+            }
+            "lfs" if matches!(operands.as_slice(), ["migrate", "import" | "export", ..]) => {
+                found.deny("history", shown(), "this rewrites the history");
             }
             "rm" if self.has("f", &["--force"])
                 && operands

@@ -86,6 +86,8 @@ pub(crate) fn contacted_hosts(invocation: &Invocation) -> Vec<String> {
                 }
             }
             if name == "lftp" && invocation.has_option("ce", &[]) {
+                let mut addresses = texts.iter().filter(|text| !text.contains(' '));
+                hosts.extend(addresses.find_map(|text| url_host(text)));
                 return hosts;
             }
             let at = first_operand(&invocation.words, 1, REMOTE_SHELL_OPTIONS);

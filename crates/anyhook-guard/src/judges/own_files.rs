@@ -4,9 +4,10 @@ use std::cell::OnceCell;
 
 use super::Objections;
 use super::access::{Access, shell_files};
+use super::own_switches;
 use super::path_lists::patched_paths;
 use crate::input::{FileUse, GuardInput};
-use crate::paths::{glob_matches, is_within, normalize};
+use crate::paths::{glob_matches, is_same_name, is_within, normalize};
 use crate::shell::{Invocation, RedirectKind, UNKNOWN, program_name, without_prose};
 
 /// Commands of anyhook that only the user may give.
@@ -36,6 +37,7 @@ pub(crate) fn judge(input: &GuardInput<'_>, found: &mut Objections<'_>) {
             found.deny("questions", &file.path, ANSWERS_FOR_USER);
         }
     }
+    own_switches::judge(input, found);
     for analysis in input.analyses() {
         for (index, invocation) in analysis.invocations.iter().enumerate() {
             protected.judge_answers(invocation, found);
@@ -178,8 +180,12 @@ impl<'i> ProtectedFiles<'i> {
     /// the user's.
     fn judge_answers(&self, invocation: &Invocation, found: &mut Objections<'_>) {
         let is_daemon_file = |text: &str| {
-            let path = normalize(invocation.cwd.as_deref(), text);
-            path.is_some_and(|path| self.is_daemon_file(&path))
+            // `socat - UNIX-CONNECT:daemon.sock`.
+            let mut paths = std::iter::once(text).chain(text.split_once(':').map(|it| it.1));
+            paths.any(|text| {
+                let path = normalize(invocation.cwd.as_deref(), text);
+                path.is_some_and(|path| self.is_daemon_file(&path))
+            })
         };
         let reads_file = shell_files(invocation).iter().any(|file| {
             file.path
@@ -218,9 +224,12 @@ impl<'i> ProtectedFiles<'i> {
     fn names(&self, path: &str, is_tree: bool, is_pattern: bool) -> Option<&'static str> {
         let parts: Vec<&str> = path.split('/').collect();
         let file_name = parts.last().copied().unwrap_or_default();
+        let matches_name = |part: &str, name: &str| {
+            is_same_name(part, name) || part.contains('~') && glob_matches(name, part)
+        };
         let matches_part = |name: &str| {
             parts.iter().any(|part| {
-                *part == name
+                matches_name(part, name)
                     || is_pattern
                         && part.contains(['*', '?', '['])
                         && *part != "*"
@@ -235,29 +244,30 @@ impl<'i> ProtectedFiles<'i> {
                     .as_deref()
                     .is_some_and(|project| project.starts_with(folder))
         });
-        if matches_part(".anyhook") && !is_copy || file_name == ".openhook.json" {
+        if matches_part(".anyhook") && !is_copy || matches_name(file_name, ".openhook.json") {
             return Some("anyhook's manifest or policy");
         }
         if self.folders().iter().any(|folder| is_within(path, folder)) {
             return Some("anyhook's settings or state");
         }
-        let git = parts.iter().position(|part| *part == ".git");
-        if git.is_some_and(|at| parts.get(at + 1) == Some(&"hooks"))
-            && parts.last() != Some(&".git")
-        {
+        let git = parts.iter().position(|part| matches_name(part, ".git"));
+        let git_hooks = git.and_then(|at| parts.get(at + 1));
+        if git_hooks.is_some_and(|part| is_same_name(part, "hooks")) {
             return Some("a git hook");
         }
-        if is_tree && file_name == ".husky" {
+        if is_tree && matches_name(file_name, ".husky") {
             return Some("a git hook");
         }
-        if parts.windows(2).any(|pair| matches!(pair, [".husky", ..]))
-            && file_name != ".husky"
+        if parts
+            .windows(2)
+            .any(|pair| matches!(pair, [folder, ..] if matches_name(folder, ".husky")))
+            && !matches_name(file_name, ".husky")
             && !file_name.starts_with("README")
         {
             return Some("a git hook");
         }
         if self.agent_files().iter().any(|file| {
-            file == path
+            is_same_name(file, path)
                 || file.contains('*') && glob_matches(file, path)
                 || is_pattern && glob_matches(path, file)
         }) {
@@ -425,6 +435,9 @@ impl<'i> ProtectedFiles<'i> {
             {
                 deny(found);
             }
+            "husky" | "lefthook" | "pre-commit" if texts.first() == Some(&"uninstall") => {
+                found.deny("git-hooks", shown(), "this removes the project's git hooks");
+            }
             "pkill" | "killall" | "taskkill" | "Stop-Process" | "skill" | "killall5"
                 if texts.iter().any(|text| text.contains("anyhook")) =>
             {
@@ -573,7 +586,7 @@ impl<'i> ProtectedFiles<'i> {
 
 /// Whether a variable of anyhook weakens the hooks. Every one that is not about
 /// output might.
-fn anyhook_switch(name: &str, value: &str) -> bool {
+pub(super) fn anyhook_switch(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     match name.strip_prefix("anyhook") {
         Some("") => value != "1",

@@ -70,7 +70,7 @@ pub(super) struct Scope {
     pub(super) nesting: usize,
     pub(super) via: Vec<String>,
     /// Descriptors above 2 that are open for reading.
-    descriptors: Vec<(String, ResolvedRedirect)>,
+    pub(super) descriptors: Vec<(String, ResolvedRedirect)>,
     /// Variables of the functions that are being run.
     locals: Vec<String>,
     /// Names that stand for other variables: `declare -n`.

@@ -9,12 +9,14 @@ mod prefixes;
 mod project_tools;
 mod remote;
 mod shells;
+mod unknown_launchers;
 
 use super::code;
 use super::evaluate::{Evaluator, MAX_WRAPPERS, Scope, StageInput};
 use super::invocation::{Invocation, InvocationPlace, ResolvedWord};
 use option_commands::option_commands;
 use prefixes::find_prefix;
+use unknown_launchers::launched_command;
 
 pub(crate) use shells::{SHELLS, is_encoded_command};
 
@@ -56,10 +58,11 @@ impl Evaluator<'_> {
     /// Notes a program, and opens it if it starts others.
     pub(super) fn start_program(
         &mut self,
-        started: Invocation,
+        mut started: Invocation,
         scope: &mut Scope,
         input: &StageInput,
     ) {
+        name_open_files(&mut started, scope);
         if self.run_builtin(&started, scope, input) {
             return;
         }
@@ -99,6 +102,16 @@ impl Evaluator<'_> {
                 self.emit(started.clone());
                 self.start_inner(rest, started, &mut scope.clone(), input, Some("nix"));
             }
+            "devcontainer" | "limactl" if launched_command(&started).is_some() => {
+                let rest = launched_command(&started).unwrap_or_default();
+                self.emit(started.clone());
+                self.start_inner(rest, started, &mut scope.clone(), input, Some(&name));
+            }
+            "nix" if nix_program(&started).is_some() => {
+                let rest = nix_program(&started).unwrap_or_default();
+                self.emit(started.clone());
+                self.start_inner(rest, started, &mut scope.clone(), input, Some("nix"));
+            }
             "watch" | "hyperfine" | "concurrently" | "mprocs" | "repo" | "nodemon"
             | "nix-shell" | "nix" | "vagrant" | "devcontainer" => {
                 self.open_text_arguments(started, scope, input);
@@ -120,6 +133,11 @@ impl Evaluator<'_> {
                 let at = at + usize::from(name == "chroot");
                 let rest = started.words.get(at..).unwrap_or_default().to_vec();
                 self.emit(started.clone());
+                if let Some(launched) = launched_command(&started) {
+                    // Behind options with several values.
+                    let outer = started.clone();
+                    self.start_inner(launched, outer, &mut child.clone(), input, Some(&name));
+                }
                 self.start_inner(rest, started, &mut child, input, Some(&name));
             }
             "trap" => {
@@ -188,8 +206,14 @@ impl Evaluator<'_> {
                 }
             }
             "at" | "batch" => {
+                let file = started
+                    .words
+                    .windows(2)
+                    .find(|pair| pair.first().is_some_and(|word| word.text == "-f"))
+                    .and_then(|pair| pair.get(1))
+                    .and_then(|file| self.file_text(file, scope));
                 self.emit(started);
-                if let Some(text) = input.text.clone() {
+                if let Some(text) = file.or_else(|| input.text.as_deref().map(str::to_owned)) {
                     self.run_child_text(&text, scope, &StageInput::default());
                 }
             }
@@ -276,6 +300,10 @@ impl Evaluator<'_> {
                     self.emit(started.clone());
                     return self.start_inner(rest, started, &mut scope.clone(), input, Some(&name));
                 }
+                if let Some(rest) = launched_command(&started) {
+                    let outer = started.clone();
+                    self.start_inner(rest, outer, &mut scope.clone(), input, Some(&name));
+                }
                 let mut started = started;
                 let program = started.words.first().map(|word| word.text.clone());
                 let script = program
@@ -340,6 +368,25 @@ impl Evaluator<'_> {
     }
 }
 
+/// `bash /dev/fd/3` reads what `exec 3< …` has opened.
+fn name_open_files(started: &mut Invocation, scope: &Scope) {
+    if scope.descriptors.is_empty() {
+        return;
+    }
+    for word in started.words.iter_mut().skip(1) {
+        let number = ["/dev/fd/", "/proc/self/fd/"]
+            .into_iter()
+            .find_map(|folder| word.text.strip_prefix(folder));
+        let opened = number.and_then(|number| {
+            let mut opened = scope.descriptors.iter().rev();
+            opened.find(|(descriptor, _)| descriptor.as_str() == number)
+        });
+        if let Some((_, opened)) = opened {
+            *word = opened.target.clone();
+        }
+    }
+}
+
 /// Programs whose `run` starts something of their own; what follows `--` is for it.
 const RUNNERS_OF_OWN_PROGRAMS: &[&str] = &[
     "anyhook", "bazel", "cabal", "cargo", "dart", "deno", "dotnet", "dune", "flutter", "go",
@@ -361,6 +408,17 @@ fn command_after_dashes(started: &Invocation) -> Option<Vec<ResolvedWord>> {
     rest.get(dashes + 1..)
         .filter(|rest| !rest.is_empty())
         .map(<[_]>::to_vec)
+}
+
+/// What `nix run nixpkgs#git -- …` starts.
+fn nix_program(started: &Invocation) -> Option<Vec<ResolvedWord>> {
+    let package = started.words.get(2)?;
+    let (_, program) = package.text.rsplit_once('#')?;
+    let is_run = started.texts().next() == Some("run");
+    let dashes = started.words.iter().position(|word| word.text == "--")?;
+    let arguments = started.words.get(dashes + 1..)?;
+    let words = std::iter::once(ResolvedWord::new(program)).chain(arguments.iter().cloned());
+    is_run.then(|| words.collect())
 }
 
 fn child_of(scope: &Scope, via: &str) -> Scope {

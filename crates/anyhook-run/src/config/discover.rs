@@ -15,7 +15,7 @@ mod tests;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhook_model::Scope;
 use anyhook_util::paths::canonicalize;
@@ -61,28 +61,37 @@ pub(crate) const MAX_UNAPPROVED_BYTES: u64 = 32 * 1024;
 const MAX_UNAPPROVED_PROJECTS: usize = 16;
 
 /// Whether a file or folder belongs to the project that it is in, and not to the user.
-fn is_projects_own(path: &Path, project: &Path) -> bool {
+/// `path` is its name, `real` where it really is.
+pub(super) fn is_projects_own(path: &Path, real: &Path, project: &Path) -> bool {
+    // Behind a link, `..` leads elsewhere than the name says.
+    let has_parent_parts = path.components().any(|part| part == Component::ParentDir);
+    let named = if has_parent_parts { real } else { path };
+    let is_home = |home: &Path| {
+        let usual = home.join(USUAL_CONFIG_BASE).join("anyhook");
+        home.starts_with(project) || named.starts_with(usual)
+    };
     let is_users = || {
         let account = Account::current();
         account.is_some_and(|account| {
-            let usual = account.home.join(USUAL_CONFIG_BASE).join("anyhook");
-            account.home.starts_with(project) || path.starts_with(usual)
+            is_home(&account.home) || is_home(&canonical_path(&account.home).0)
         })
     };
-    path.starts_with(project) && !is_users()
+    (path.starts_with(project) || real.starts_with(project)) && !is_users()
 }
 
 /// The repository or project that a file of the user is really in, links followed, unless
 /// it is the user's own folder there.
 pub(crate) fn project_around(path: &Path) -> Option<PathBuf> {
     let real = canonical_path(path).0;
-    let is_project = |folder: &&Path| {
-        let mut marks = [".git", PROJECT_FOLDER].iter();
-        marks.any(|mark| folder.join(mark).exists())
-    };
     let folder = real.parent()?;
-    let project = folder.ancestors().find(is_project)?;
-    is_projects_own(&real, project).then(|| project.to_owned())
+    let project = folder.ancestors().find(|folder| is_project(folder))?;
+    is_projects_own(&real, &real, project).then(|| project.to_owned())
+}
+
+/// Whether a folder is a repository, or has hooks.
+pub(super) fn is_project(folder: &Path) -> bool {
+    let mut marks = [".git", PROJECT_FOLDER].iter();
+    marks.any(|mark| folder.join(mark).exists())
 }
 
 /// The config that applies to one event.
@@ -156,16 +165,13 @@ pub(crate) fn discover_at(
     let home = dirs.home.as_deref();
     let mut found = FoundConfig::default();
     let mut projects: Vec<ProjectFolder> = Vec::new();
-    let mut is_in_project = false;
+    let mut roots = Vec::new();
     found.problems.clone_from(&dirs.problems);
-    for (n, folder) in start.folders.iter().enumerate() {
+    for folder in &start.folders {
         let (canonical, missing) = canonical_path(folder);
         let named = folder.ancestors().take(missing + 1);
         found.inspected_paths.extend(named.map(Path::to_owned));
-        let is_project = found.walk_up(&canonical, home, &mut projects);
-        if n == 0 {
-            is_in_project = is_project;
-        }
+        roots.extend(found.walk_up(&canonical, home, &mut projects));
         found.start_folders.push(canonical);
     }
     let event_root = found.root.clone();
@@ -175,13 +181,13 @@ pub(crate) fn discover_at(
         &event_root,
         Approvals::Ignored,
     );
-    if is_in_project && dirs.is_config_in(&event_root) {
+    if dirs.is_config_in(&roots) {
         found.inspected_paths.push(dirs.config.clone());
         if dirs.config.exists() {
             found.problems.push(LoadProblem {
                 scope: Scope::User,
                 path: dirs.config.clone(),
-                message: "your configuration folder is inside the project, so its files are the project's".to_owned(),
+                message: "your configuration folder is inside a project of this call, so its files are the project's".to_owned(),
             });
         }
     } else {
@@ -266,13 +272,13 @@ impl FoundConfig {
     }
 
     /// Adds the projects from a folder upwards, and of the first folder the root
-    /// and the OpenHook discovery file. Returns whether the folder is in a project.
+    /// and the OpenHook discovery file. Returns the root of the project that it is in.
     fn walk_up(
         &mut self,
         cwd: &Path,
         home: Option<&Path>,
         projects: &mut Vec<ProjectFolder>,
-    ) -> bool {
+    ) -> Option<PathBuf> {
         let (mut openhook, mut repository, mut nearest) = (None, None, None);
         for folder in cwd.ancestors() {
             self.inspected_paths.push(folder.to_owned());
@@ -311,7 +317,7 @@ impl FoundConfig {
             root.unwrap_or(cwd).clone_into(&mut self.root);
             self.openhook = openhook.map(Path::to_owned);
         }
-        root.is_some()
+        root.map(Path::to_owned)
     }
 
     /// The managed config in this folder.

@@ -4,7 +4,9 @@
 //! project's settings. So anyhook tells the user, once per session.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 
 use anyhook_util::env;
 use anyhook_util::paths::canonicalize;
@@ -13,6 +15,23 @@ use crate::agent::own::AGENTS_FOLDER;
 #[cfg(unix)]
 use crate::config::account;
 use crate::config::discover::{self, Dirs, is_config_name};
+
+/// The variables that name the usual folders.
+const CONFIG_BASE: env::Variable = if cfg!(windows) {
+    env::APPDATA
+} else {
+    env::XDG_CONFIG_HOME
+};
+const STATE_BASE: env::Variable = if cfg!(windows) {
+    env::LOCALAPPDATA
+} else {
+    env::XDG_STATE_HOME
+};
+const HOME: env::Variable = if cfg!(windows) {
+    env::USERPROFILE
+} else {
+    env::HOME
+};
 
 /// The notice when all hooks are switched off.
 pub(crate) const SWITCHED_OFF: &str = "switched off (`ANYHOOK=0`): no hook runs";
@@ -37,9 +56,12 @@ pub(crate) fn notices(dirs: &Dirs) -> Vec<String> {
     {
         notices.extend(hidden_folders(dirs, env::HOME.os().as_deref()));
     }
+    #[cfg(unix)]
     if let Some(home) = real_home() {
         notices.extend(hidden_folders(dirs, Some(home.as_os_str())));
     }
+    #[cfg(windows)]
+    notices.extend(hidden_known_folders(dirs));
     notices
 }
 
@@ -54,19 +76,23 @@ fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
             .any(|variable| variable.name == name);
         (!is_moving).then(|| env::by_name_os(name)).flatten()
     };
-    let usual = Dirs::from_lookup(lookup);
+    notices_of_hidden(dirs, &Dirs::from_lookup(lookup))
+}
+
+/// A notice for each folder in use that hides a usual one with files.
+fn notices_of_hidden(dirs: &Dirs, usual: &Dirs) -> Vec<String> {
     let pairs = [
         (
             "configuration",
             &usual.config,
             &dirs.config,
-            [env::ANYHOOK_CONFIG_DIR, env::XDG_CONFIG_HOME, env::HOME],
+            [env::ANYHOOK_CONFIG_DIR, CONFIG_BASE, HOME],
         ),
         (
             "state",
             &usual.state,
             &dirs.state,
-            [env::ANYHOOK_STATE_DIR, env::XDG_STATE_HOME, env::HOME],
+            [env::ANYHOOK_STATE_DIR, STATE_BASE, HOME],
         ),
         (
             "managed",
@@ -77,7 +103,8 @@ fn hidden_folders(dirs: &Dirs, home: Option<&OsStr>) -> Vec<String> {
     ];
     let mut notices = Vec::new();
     for (what, usual, used, variables) in pairs {
-        if is_same_folder(usual, used) || !has_own_files(usual) {
+        // The last question, asked of every folder, would cost a call 0.03 × `/bin/true`.
+        if usual == used || !has_own_files(usual) || is_same_folder(usual, used) {
             continue;
         }
         let set = variables.iter().find(|variable| variable.os().is_some());
@@ -100,10 +127,21 @@ fn real_home() -> Option<PathBuf> {
     (!is_same_folder(&real, &home)).then_some(real)
 }
 
-/// Windows names the user's folders by other variables, which agents do not set.
-#[cfg(not(unix))]
-fn real_home() -> Option<PathBuf> {
-    None
+/// The notices for the folders that Windows itself names, whatever its variables say.
+#[cfg(windows)]
+fn hidden_known_folders(dirs: &Dirs) -> Vec<String> {
+    use known_folders::{KnownFolder, get_known_folder_path};
+    let lookup = |name: &str| -> Option<OsString> {
+        let folder = match name {
+            _ if name == CONFIG_BASE.name => KnownFolder::RoamingAppData,
+            _ if name == STATE_BASE.name => KnownFolder::LocalAppData,
+            _ if name == HOME.name => KnownFolder::Profile,
+            _ if FOLDER_VARIABLES.iter().any(|it| it.name == name) => return None,
+            _ => return env::by_name_os(name),
+        };
+        get_known_folder_path(folder).map(OsString::from)
+    };
+    notices_of_hidden(dirs, &Dirs::from_lookup(lookup))
 }
 
 fn is_same_folder(one: &Path, other: &Path) -> bool {

@@ -43,7 +43,7 @@ pub(crate) use location::by_file_location;
 pub use location::by_location;
 pub(super) use location::by_script_location;
 
-use crate::config::discover::TRUST_FOLDER;
+use crate::config::discover::{TRUST_FOLDER, canonical_path, is_project, is_projects_own};
 use crate::config::worktree::GitTree;
 use crate::run::exec::command_files::CommandFiles;
 
@@ -322,6 +322,18 @@ impl TrustStore {
     ) -> Approval {
         inspected.borrow_mut().push(self.file(manifest));
         let own = self.lookup(manifest);
+        if let Some(project) = self.project_around_both(manifest) {
+            let why = format!(
+                "`{}` is inside `{}`, which could have written it",
+                self.folder.display(),
+                project.display()
+            );
+            let given = own.ok().flatten();
+            return Approval {
+                trust: Err(Distrust::Unreadable(why)),
+                required: Some(given.map(|consent| consent.required).unwrap_or_default()),
+            };
+        }
         let own = match own {
             Ok(Some(consent)) if consent.has_manifest_hash(text_hash) => {
                 return Approval::given(consent);
@@ -381,6 +393,18 @@ impl TrustStore {
             trust: Err(why),
             required,
         }
+    }
+
+    /// The project that holds a manifest and the approvals too. It cannot approve itself,
+    /// whatever the environment says.
+    fn project_around_both(&self, manifest: &Path) -> Option<PathBuf> {
+        let real = canonical_path(&self.folder).0;
+        let both = real
+            .ancestors()
+            .filter(|folder| folder.parent().is_some() && manifest.starts_with(folder));
+        let mut projects = both.filter(|folder| is_project(folder));
+        let project = projects.find(|folder| is_projects_own(&self.folder, &real, folder));
+        project.map(Path::to_owned)
     }
 
     /// Whether nothing was ever approved, as far as is known. What is missing may

@@ -91,7 +91,7 @@ pub(crate) fn ask_endpoint(request: &HttpRequest, api: Api) -> Result<ResponseTe
     if answer.is_cut {
         answer.text = lenient_json::completed(&answer.text);
     }
-    let value = lenient_json::parse(&answer.text)
+    let value = lenient_json::parse_answer(&answer.text)
         .map_err(|error| format!("POST {}: the answer is not JSON ({error})", request.url))?;
     let pointer = match api {
         Api::OpenAi => "/choices/0/message/content",
@@ -111,7 +111,7 @@ pub(crate) fn parse_judgement(text: &str) -> ParsedAnswer {
     let braces = text.find('{').zip(text.rfind('}'));
     let object = braces.and_then(|(start, end)| text.get(start..=end));
     let object = object.unwrap_or(text);
-    let value = lenient_json::parse(object).unwrap_or_default();
+    let value = lenient_json::parse_answer(object).unwrap_or_default();
     match value.get("ok").and_then(Value::as_bool) {
         Some(true) => ParsedAnswer::default(),
         Some(false) => {

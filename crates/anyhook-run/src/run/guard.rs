@@ -401,6 +401,7 @@ pub fn guard_context(dirs: &Dirs, root: &Path) -> GuardContext {
         own_folders: [&dirs.config, &dirs.state, &dirs.managed]
             .map(Clone::clone)
             .to_vec(),
+        is_windows: cfg!(windows),
         ..GuardContext::default()
     }
 }

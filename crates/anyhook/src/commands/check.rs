@@ -42,9 +42,9 @@ pub(crate) struct CheckArgs {
     /// Use the guards of a preset instead of the manifests
     #[arg(long, value_parser = PRESETS.map(|preset| preset.name))]
     preset: Option<String>,
-    /// The shell that runs the command
-    #[arg(long, default_value = "bash", value_parser = ["bash", "powershell", "cmd"])]
-    shell: String,
+    /// The shell that runs the command; without it `bash`, or on Windows any of them
+    #[arg(long, value_parser = ["bash", "powershell", "cmd"])]
+    shell: Option<String>,
     /// Another tool than `shell`
     #[arg(long, conflicts_with = "command")]
     tool: Option<String>,
@@ -83,7 +83,8 @@ pub(crate) struct CheckResult {
 
 pub(crate) fn run(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let event = args.event()?;
-    let shell = args.tool.is_none().then(|| shell_kind(&args.shell));
+    let shell = shell_kind(args.shell.as_deref()).unwrap_or(ShellKind::Posix);
+    let shell = args.tool.is_none().then_some(shell);
     let preset = args.preset.as_deref().and_then(Preset::find);
     let result = judge(&event, shell, preset);
     if args.json {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &CheckArgs, terminal: &Terminal) -> anyhow::Result<Comma
 impl CheckArgs {
     fn event(&self) -> anyhow::Result<HookEvent> {
         let Some(tool) = &self.tool else {
-            return shell_event(&self.command.join(" "), shell_kind(&self.shell));
+            return shell_event(&self.command.join(" "), shell_kind(self.shell.as_deref()));
         };
         let given = [
             ("path", &self.path),
@@ -116,22 +117,25 @@ impl CheckArgs {
     }
 }
 
-fn shell_kind(name: &str) -> ShellKind {
+/// The shell of this name; `None` if it is not known, as in most calls on Windows.
+pub(crate) fn shell_kind(name: Option<&str>) -> Option<ShellKind> {
     match name {
-        "powershell" => ShellKind::PowerShell,
-        "cmd" => ShellKind::Cmd,
-        _ => ShellKind::Posix,
+        None if cfg!(windows) => None,
+        Some("powershell") => Some(ShellKind::PowerShell),
+        Some("cmd") => Some(ShellKind::Cmd),
+        _ => Some(ShellKind::Posix),
     }
 }
 
 /// A shell call in the current folder.
-pub(crate) fn shell_event(command: &str, shell: ShellKind) -> anyhow::Result<HookEvent> {
+pub(crate) fn shell_event(command: &str, shell: Option<ShellKind>) -> anyhow::Result<HookEvent> {
     let input = Map::from_iter([("command".to_owned(), command.into())]);
     let mut event = call_event("shell", input)?;
     let native = match shell {
-        ShellKind::Posix => "bash",
-        ShellKind::PowerShell => "powershell",
-        ShellKind::Cmd => "cmd",
+        Some(ShellKind::Posix) => "bash",
+        Some(ShellKind::PowerShell) => "powershell",
+        Some(ShellKind::Cmd) => "cmd",
+        None => "shell",
     };
     let data = &mut event.data;
     data.insert(field::NATIVE_TOOL_NAME.to_owned(), native.into());

@@ -64,7 +64,7 @@ struct Explanation {
 pub(crate) fn run(args: &ExplainArgs, terminal: &Terminal) -> anyhow::Result<CommandStatus> {
     let (event, agent, why) = match &args.command {
         Some(command) => {
-            let event = check::shell_event(command, ShellKind::Posix)?;
+            let event = check::shell_event(command, check::shell_kind(None))?;
             let agent = event.source.clone();
             (event, agent, "--command".to_owned())
         }

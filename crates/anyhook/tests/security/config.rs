@@ -169,8 +169,13 @@ fn a_repository_is_never_the_users_home() {
     let project = hostile_home().project();
     let absolute = project.to_string_lossy().into_owned();
     let nested = format!("{absolute}/.config/anyhook");
+    // Other names of the same folders, which a repository need not know the path for.
+    let (by_link, by_parent) = (
+        "/proc/self/cwd/.config/anyhook",
+        format!("{absolute}/../project/.config/anyhook"),
+    );
     drop(project);
-    let cases: [&[(&str, Option<&str>)]; 9] = [
+    let cases: [&[(&str, Option<&str>)]; 13] = [
         &[("HOME", None)],
         &[("HOME", Some(""))],
         &[("HOME", Some("."))],
@@ -180,6 +185,10 @@ fn a_repository_is_never_the_users_home() {
         &[("XDG_CONFIG_HOME", Some(".config"))],
         &[("HOME", Some(&absolute))],
         &[("ANYHOOK_CONFIG_DIR", Some(&nested))],
+        &[("ANYHOOK_CONFIG_DIR", Some(by_link))],
+        &[("ANYHOOK_CONFIG_DIR", Some(&by_parent))],
+        &[("XDG_CONFIG_HOME", Some("/proc/self/cwd/.config"))],
+        &[("HOME", Some("/proc/self/cwd"))],
     ];
     for variables in cases {
         let scratch = hostile_home();
@@ -575,6 +584,29 @@ fn a_prepared_state_folder_does_not_replace_a_users_guard() {
     let run = anyhook(&scratch).env("ANYHOOK_STATE_DIR", &evil);
     let output = run.run(RUN, &dangerous(&scratch)).unwrap();
     assert!(is_denied(&output), "{output:?}");
+}
+
+#[test]
+fn a_project_cannot_approve_itself() {
+    let scratch = trusted_project();
+    let mut copied = Command::new("cp");
+    let evil = scratch.project().join("evil");
+    copied.arg("-r").arg(scratch.state()).arg(&evil);
+    assert!(copied.status().unwrap().success());
+    fs::remove_dir_all(scratch.state()).unwrap();
+    let by_link = Path::new("/proc/self/cwd/evil");
+    for state in [
+        evil.as_path(),
+        by_link,
+        &scratch.project().join("x/../evil"),
+    ] {
+        fs::create_dir_all(scratch.project().join("x")).unwrap();
+        let run = anyhook(&scratch).env("ANYHOOK_STATE_DIR", state);
+        let output = run.run(RUN, &dangerous(&scratch)).unwrap();
+        let is_told = output.stdout.contains("could have written it");
+        assert!(is_told, "{}: {output:?}", state.display());
+        assert!(!scratch.project().join("ran").exists(), "{output:?}");
+    }
 }
 
 #[test]

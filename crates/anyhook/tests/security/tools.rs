@@ -633,3 +633,71 @@ fn a_call_whose_event_is_named_elsewhere_is_guarded() {
         }
     }
 }
+
+/// Tools of MCP servers that name files in their own ways, judged by built-in guards.
+#[test]
+fn a_file_tool_of_an_mcp_server_is_judged_by_its_paths() {
+    let calls = [
+        (
+            "self",
+            "move_file",
+            json!({"source": ".claude/settings.json", "destination": "x"}),
+        ),
+        (
+            "self",
+            "move_file",
+            json!({"source": "x", "destination": ".claude/settings.json"}),
+        ),
+        (
+            "self",
+            "delete_file",
+            json!({"path": ".anyhook/hooks.yaml"}),
+        ),
+        (
+            "self",
+            "write",
+            json!({"destination": ".git/hooks/pre-commit", "content": "x"}),
+        ),
+        (
+            "self",
+            "git_checkout",
+            json!({"paths": [".anyhook/hooks.yaml"]}),
+        ),
+        (
+            "self",
+            "apply",
+            json!({"patch": "--- a/.anyhook/hooks.yaml\n+++ b/.anyhook/hooks.yaml\n@@ -1 +1 @@\n-a\n+b\n"}),
+        ),
+        (
+            "secrets",
+            "read_multiple_files",
+            json!({"paths": ["a.txt", ".env"]}),
+        ),
+        (
+            "secrets",
+            "copy",
+            json!({"source": ".env", "destination": "x.txt"}),
+        ),
+        ("secrets", "get", json!({"uri": "file:///srv/app/.env"})),
+    ];
+    for (guard, tool, input) in calls {
+        for (input, is_dangerous) in [(input, true), (json!({"path": "src/main.rs"}), false)] {
+            let scratch = super::support::project();
+            let manifest = super::support::MANIFEST
+                .replace("    matcher: shell\n", "")
+                .replace("./guard.sh", &format!("anyhook guard {guard}"));
+            scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+            anyhook(&scratch).run(["trust", "--yes"], "").unwrap();
+            let mut payload = super::support::payload(&scratch, "");
+            payload["tool_name"] = format!("mcp__fs__{tool}").into();
+            payload["tool_input"] = input.clone();
+            let run = ["run", "--agent", "claude-code"];
+            let output = anyhook(&scratch).run(run, &payload.to_string()).unwrap();
+            assert_eq!(
+                is_denied(&output),
+                is_dangerous,
+                "{tool} {input}: {output:?}"
+            );
+        }
+    }
+}

@@ -9,5 +9,6 @@ mod config;
 mod daemon;
 mod hooks;
 mod install;
+mod names;
 mod processes;
 mod support;

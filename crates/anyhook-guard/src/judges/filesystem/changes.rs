@@ -110,7 +110,8 @@ pub(super) fn deletes(
             && !invocation.via.iter().any(|via| via == "find")
         {
             let is_whole = operand.text.trim_end_matches(UNKNOWN).trim_end_matches('/');
-            if normalize(invocation.cwd.as_deref(), is_whole).as_deref() == places.project {
+            let whole = normalize(invocation.cwd.as_deref(), is_whole);
+            if whole.is_some_and(|whole| places.is_project(&whole)) {
                 found.ask_user(
                     "delete-unknown",
                     shown(),

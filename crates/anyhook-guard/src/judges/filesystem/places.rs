@@ -1,7 +1,7 @@
 //! Where a path lies: in the project, at home, in the system, on a device.
 
 use crate::input::GuardInput;
-use crate::paths::{glob_matches, is_within, normalize, path_matches};
+use crate::paths::{glob_matches, is_same_name, is_within, normalize, path_matches};
 use crate::shell::{Invocation, InvocationPlace, ResolvedWord, UNKNOWN};
 
 /// Where a path lies.
@@ -66,6 +66,11 @@ pub(super) struct Places<'i> {
 }
 
 impl Places<'_> {
+    pub(super) fn is_project(&self, path: &str) -> bool {
+        let project = self.project;
+        project.is_some_and(|project| is_same_name(project, path))
+    }
+
     /// Classifies a word that a command deletes or changes.
     pub(super) fn locate(&self, invocation: &Invocation, word: &ResolvedWord) -> Location {
         let text = word.text.as_str();
@@ -130,7 +135,7 @@ impl Places<'_> {
             }
         }
         if path.contains(UNKNOWN) {
-            if path.split('/').any(|part| part == ".git") {
+            if path.split('/').any(|part| is_same_name(part, ".git")) {
                 return Location::Git;
             }
             let known = path.split(UNKNOWN).next().unwrap_or_default();
@@ -164,7 +169,7 @@ impl Places<'_> {
             .next()
             .unwrap_or_default()
             .trim_end_matches('/');
-        if self.project == Some(folder) {
+        if self.is_project(folder) {
             return Location::Inside;
         }
         if matches!(folder, "/tmp" | "/var/tmp" | "/private/tmp" | "/dev/shm") {
@@ -196,7 +201,7 @@ impl Places<'_> {
         if path == "/" || is_drive {
             return Location::Critical;
         }
-        if path.split('/').any(|part| part == ".git") {
+        if path.split('/').any(|part| is_same_name(part, ".git")) {
             return Location::Git;
         }
         let above_or_same = |folder: &str| is_within(folder, path);
@@ -280,7 +285,7 @@ pub(super) fn is_in_key_folder(invocation: &Invocation, word: &ResolvedWord) -> 
     normalize(invocation.cwd.as_deref(), &word.text).is_some_and(|path| {
         [".ssh", ".gnupg", ".aws", ".kube", ".password-store"]
             .iter()
-            .any(|folder| path.split('/').any(|part| part == *folder))
+            .any(|folder| path.split('/').any(|part| is_same_name(part, folder)))
             && !path.ends_with("/known_hosts.old")
     })
 }

@@ -389,6 +389,8 @@ pub(super) fn judge_code(code: &str, invocation: &Invocation, found: &mut Object
                 || start.ends_with("\" in")
                 || start.ends_with("!!")
                 || start.ends_with("bool(")
+                || (start.ends_with("Object.keys(") || start.ends_with("len("))
+                    && code.matches(mark).count() == 1
             {
                 continue;
             }

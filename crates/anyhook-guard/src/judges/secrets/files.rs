@@ -1,6 +1,6 @@
 //! Which files hold secrets, by their names and places.
 
-use crate::paths::{glob_matches, path_matches};
+use crate::paths::{fold_case, glob_matches, path_matches};
 use crate::shell::ResolvedWord;
 
 /// Names of files that hold secrets.
@@ -227,8 +227,11 @@ impl SecretFiles<'_> {
             return false;
         }
         let lower = name.to_ascii_lowercase();
-        let in_folder =
-            |part: &str| path.contains(&format!("/{part}/")) || path.ends_with(&format!("/{part}"));
+        let folded = fold_case(path);
+        let in_folder = |part: &str| {
+            let part = fold_case(part);
+            folded.contains(&format!("/{part}/")) || folded.ends_with(&format!("/{part}"))
+        };
         if in_folder(".ssh") {
             return !matches!(
                 lower.as_str(),
@@ -392,5 +395,5 @@ pub(super) fn is_secret_folder(path: &str) -> bool {
         "/etc/ssl/private",
     ]
     .iter()
-    .any(|folder| path.trim_end_matches('/').ends_with(folder))
+    .any(|folder| fold_case(path.trim_end_matches('/')).ends_with(folder))
 }

@@ -62,11 +62,18 @@ pub(super) fn translate(
         | "start-bitstransfer" => "curl",
         "invoke-expression" | "iex" | "[scriptblock]::create" => "eval",
         "get-childitem" | "gci" | "dir" | "ls" => {
-            if words
-                .iter()
-                .any(|word| word.text.to_ascii_lowercase().starts_with("env:"))
-            {
-                return ("printenv".to_owned(), vec![ResolvedWord::new("printenv")]);
+            let variable = words.iter().find_map(|word| {
+                let (drive, name) = word.text.split_once(':')?;
+                drive.eq_ignore_ascii_case("env").then(|| name.to_owned())
+            });
+            if let Some(variable) = variable {
+                let variable = variable
+                    .trim_start_matches(['\\', '/'])
+                    .to_ascii_uppercase();
+                let is_one = !variable.is_empty() && !variable.contains(['*', '?', '[']);
+                let mut printed = vec![ResolvedWord::new("printenv")];
+                printed.extend(is_one.then(|| ResolvedWord::new(variable)));
+                return ("printenv".to_owned(), printed);
             }
             "ls"
         }

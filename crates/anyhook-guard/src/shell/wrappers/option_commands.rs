@@ -125,6 +125,8 @@ const COMMAND_OPTIONS: &[(&str, &[&str])] = &[
             "--extcmd",
         ],
     ),
+    ("cargo", &["-s", "--shell"]),
+    ("rg", &["--pre"]),
     ("less", &["--pager"]),
     ("man", &["-P", "--pager"]),
     ("rsync", &["-e", "--rsh", "--rsync-path"]),

@@ -190,6 +190,12 @@ static PREFIXES: &[Prefix] = &[
     prefix("busybox", "", &[], 0),
     prefix("toybox", "", &[], 0),
     prefix("setarch", "", &[], 1),
+    prefix("ifne", "", &[], 0),
+    prefix("lerna", "exec", &["--scope", "--ignore"], 0),
+    prefix("meta", "exec", &[], 0),
+    prefix("just", "--command", &[], 0),
+    prefix("lima", "", &[], 0),
+    prefix("cmake", "-E chdir", &[], 1),
     prefix("linux32", "", &[], 0),
     prefix("linux64", "", &[], 0),
     prefix("prlimit", "", &[], 0),
@@ -308,6 +314,21 @@ const RUNNERS_OF_PACKAGES: &[&str] = &[
     "npx", "uvx", "bunx", "pnpx", "pipx", "pnpm", "yarn", "npm", "uv",
 ];
 
+/// Prefixes that take names before the `--` in front of the command.
+const NAMES_BEFORE_DASHES: &[&str] = &["mise", "rtx", "guix", "distrobox", "devbox", "chamber"];
+
+/// Prefixes that give a single argument to a shell.
+const STARTERS_OF_TEXTS: &[&str] = &[
+    "watchexec",
+    "yarn",
+    "lerna",
+    "meta",
+    "heroku",
+    "npm",
+    "pnpm",
+    "entr",
+];
+
 fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty()
@@ -333,7 +354,10 @@ impl Evaluator<'_> {
         let skipped = 1 + prefix.subcommand.split_whitespace().count();
         let is_shell = prefix.name == "sudo" && started.has_option("is", &["--login", "--shell"]);
         let mut at = first_operand(&started.words, skipped, prefix.values);
-        at += prefix.operands;
+        if prefix.operands > 0 {
+            // `setarch x86_64 -R git`: options may also follow the operand.
+            at = first_operand(&started.words, at + prefix.operands, prefix.values);
+        }
         let runs_packages = RUNNERS_OF_PACKAGES.contains(&prefix.name);
         if runs_packages
             && prefix.name != "uv"
@@ -361,8 +385,28 @@ impl Evaluator<'_> {
             at += 1;
         }
         let mut rest = started.words.get(at..).unwrap_or_default().to_vec();
+        let mut is_behind_dashes = at
+            .checked_sub(1)
+            .and_then(|before| started.words.get(before))
+            .is_some_and(|word| word.text == "--");
         if rest.first().is_some_and(|word| word.text == "--") {
             rest.remove(0);
+            is_behind_dashes = true;
+        }
+        if !is_behind_dashes
+            && NAMES_BEFORE_DASHES.contains(&prefix.name)
+            && let Some(dashes) = rest.iter().position(|word| word.text == "--")
+        {
+            // `mise x node -- git`: names of tools come first.
+            rest.drain(..=dashes);
+        }
+        if STARTERS_OF_TEXTS.contains(&prefix.name)
+            && let [script] = rest.as_slice()
+            && script.text.contains(' ')
+        {
+            let script = script.text.clone();
+            self.emit(started);
+            return self.run_child_text(&script, scope, input);
         }
         if prefix.name == "runuser" && started.has_option("c", &["--command"]) {
             return self.open_option_script(started, scope, input);

@@ -214,15 +214,25 @@ impl Evaluator<'_> {
                         .collect();
                     scripts.push(rest.join(" "));
                 }
-                "-x" | "--exec" if words.first().is_some_and(|first| first == "rebase") => {
+                "-x" | "--exec"
+                    if words
+                        .first()
+                        .is_some_and(|first| matches!(first.as_str(), "rebase" | "difftool")) =>
+                {
                     scripts.extend(next.cloned());
                 }
                 _ => {
-                    if let Some(script) = word.strip_prefix("--exec=")
-                        && words.first().is_some_and(|first| first == "rebase")
-                    {
-                        scripts.push(script.to_owned());
-                    }
+                    let verb = words.first().map_or("", String::as_str);
+                    let script = match verb {
+                        "rebase" => word.strip_prefix("--exec="),
+                        "grep" => word.strip_prefix("-O"),
+                        _ => None,
+                    };
+                    scripts.extend(
+                        script
+                            .filter(|script| !script.is_empty())
+                            .map(str::to_owned),
+                    );
                 }
             }
         }

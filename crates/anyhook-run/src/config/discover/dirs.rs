@@ -124,11 +124,17 @@ impl Dirs {
         }
     }
 
-    /// Whether the configuration folder is part of a project. A repository's
-    /// files are not the user's, whatever the environment says; a home folder
-    /// that is a repository is, and so is the usual configuration folder in it.
-    pub(super) fn is_config_in(&self, project: &Path) -> bool {
-        is_projects_own(&self.config, project)
+    /// Whether the configuration folder is part of one of these projects, by any of
+    /// its names. A repository's files are not the user's, whatever the environment
+    /// says; a home folder that is a repository is, and so is the usual configuration
+    /// folder in it.
+    pub(super) fn is_config_in(&self, projects: &[PathBuf]) -> bool {
+        if projects.is_empty() {
+            return false;
+        }
+        let real = canonical_path(&self.config).0;
+        let mut projects = projects.iter();
+        projects.any(|project| is_projects_own(&self.config, &real, project))
     }
 
     /// Equal for all processes that look for hooks in the same folders.

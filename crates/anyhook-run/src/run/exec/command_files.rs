@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhook_util::shell::{self, Syntax, Word};
 
 use super::command::{CommandContext, normalize_path, with_slashes};
+use super::interpreters::PROGRAM_ENDINGS;
 use super::loaders::{
     FOLDER_OPTIONS, LOADING_WORDS, MODULE_FOLDER_OPTIONS, MODULE_RULES, ModuleRule, RUNNERS,
     is_search_variable,
@@ -89,9 +90,8 @@ impl CommandContext<'_> {
             scanner.search_variable(name, value);
         }
         scanner.line(command, MAX_NESTING_DEPTH, true);
-        if cfg!(windows) && command.contains('\\') {
-            // `cmd.exe` takes a backslash for a separator.
-            let command = command.replace('\\', "/");
+        if cfg!(windows) && command.contains(['\\', '%']) {
+            let command = with_posix_variables(&command.replace('\\', "/"));
             scanner.line(&command, MAX_NESTING_DEPTH, true);
         }
         scanner.found
@@ -403,6 +403,16 @@ impl CommandScanner<'_> {
         if text.is_empty() {
             return;
         }
+        self.file_of_name(text);
+        let name = text.rsplit('/').next().unwrap_or(text);
+        if cfg!(windows) && !name.contains('.') {
+            for ending in PROGRAM_ENDINGS {
+                self.file_of_name(&format!("{text}.{ending}"));
+            }
+        }
+    }
+
+    fn file_of_name(&mut self, text: &str) {
         if let Some(script) = self.context.script(text) {
             self.found.add(script);
             // In another folder it may be either.
@@ -512,6 +522,30 @@ impl CommandFiles {
     }
 }
 
+/// The variables of `cmd.exe` (`%NAME%`) as a POSIX shell writes them. A backslash must
+/// be a `/` already.
+fn with_posix_variables(line: &str) -> String {
+    let mut done = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('%') {
+        done.push_str(before);
+        let name = after.split_once('%').filter(|(name, _)| {
+            let mut letters = name.chars();
+            !name.is_empty() && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        });
+        rest = if let Some((name, after)) = name {
+            done.push_str("${");
+            done.push_str(name);
+            done.push('}');
+            after
+        } else {
+            done.push('%');
+            after
+        };
+    }
+    done + rest
+}
+
 fn module_rule(program: &str) -> Option<&'static ModuleRule> {
     MODULE_RULES
         .iter()
@@ -571,6 +605,19 @@ fn leading_variable(text: &str) -> (&str, usize) {
 mod tests {
     use super::*;
     use anyhook_model::Scope;
+
+    #[test]
+    fn variables_of_cmd_are_read() {
+        for (line, posix) in [
+            ("%A_1%/x.cmd && y", "${A_1}/x.cmd && y"),
+            ("%A%%B%", "${A}${B}"),
+            ("100% of %A%", "100% of ${A}"),
+            ("%~dp0x %% %a b%", "%~dp0x %% %a b%"),
+            ("", ""),
+        ] {
+            assert_eq!(with_posix_variables(line), posix, "{line}");
+        }
+    }
 
     #[test]
     fn every_file_that_can_be_known_is_found() {

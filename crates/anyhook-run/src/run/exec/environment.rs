@@ -37,21 +37,17 @@ const OPTIONAL_PATH: [&str; 3] = [
 #[cfg(windows)]
 const PLATFORM_VARIABLES: &[&str] = &[
     "APPDATA",
-    "COMSPEC",
     "LOCALAPPDATA",
     "NUMBER_OF_PROCESSORS",
     "PATH",
-    "PATHEXT",
     "PROCESSOR_ARCHITECTURE",
     "ProgramData",
     "ProgramFiles",
     "SystemDrive",
-    "SystemRoot",
     "TEMP",
     "TMP",
     "USERNAME",
     "USERPROFILE",
-    "windir",
 ];
 #[cfg(not(windows))]
 const PLATFORM_VARIABLES: &[&str] = &[];
@@ -89,6 +85,27 @@ fn clean() -> Vec<(OsString, OsString)> {
     }
     #[cfg(unix)]
     variables.push((env::PATH.name.into(), system_path().into()));
+    #[cfg(windows)]
+    variables.extend(system_variables());
+    variables
+}
+
+/// What decides which programs start, by the system and not by the environment.
+#[cfg(windows)]
+fn system_variables() -> Vec<(OsString, OsString)> {
+    use known_folders::{KnownFolder, get_known_folder_path};
+    let mut variables = vec![
+        (
+            "COMSPEC".into(),
+            super::windows::installed::command_shell().into(),
+        ),
+        ("PATHEXT".into(), ".COM;.EXE;.BAT;.CMD".into()),
+    ];
+    let root = get_known_folder_path(KnownFolder::Windows).map(OsString::from);
+    let root = root.or_else(|| env::SYSTEM_ROOT.os());
+    for name in ["SystemRoot", "windir"] {
+        variables.extend(root.clone().map(|root| (name.into(), root)));
+    }
     variables
 }
 

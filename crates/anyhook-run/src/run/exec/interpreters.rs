@@ -88,8 +88,8 @@ const INTERPRETERS: [Interpreter; 6] = [
     },
 ];
 
-/// Endings of what the system starts by itself.
-const PROGRAM_ENDINGS: [&str; 4] = ["exe", "com", "bat", "cmd"];
+/// Endings of programs, which a name may lack, in the order of the system's default.
+pub(super) const PROGRAM_ENDINGS: [&str; 4] = ["com", "exe", "bat", "cmd"];
 
 impl Interpreter {
     fn of_file(file: &Path) -> Option<&'static Self> {

@@ -4,7 +4,7 @@
 //! last handle: so a timeout ends the whole tree, and so does the end of this
 //! process, however it comes about.
 
-mod installed;
+pub(super) mod installed;
 mod system;
 
 use std::io::{Read, Write};

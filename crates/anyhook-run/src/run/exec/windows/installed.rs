@@ -4,11 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhook_util::env;
+use known_folders::{KnownFolder, get_known_folder_path};
 
-use crate::run::exec::interpreters::InstalledPrograms;
-
-/// Endings that a bare name may stand for, in the order of the system's default.
-const PROGRAM_ENDINGS: [&str; 4] = ["com", "exe", "bat", "cmd"];
+use crate::run::exec::interpreters::{InstalledPrograms, PROGRAM_ENDINGS};
 
 /// Longer first lines are not `#!` lines.
 const MAX_FIRST_LINE_BYTES: u64 = 256;
@@ -110,10 +108,14 @@ fn is_of_linux_subsystem(shell: &Path) -> bool {
     folder.ends_with("system32") || folder.ends_with("windowsapps")
 }
 
-/// `cmd.exe` by its path: a name would be searched.
-pub(super) fn command_shell() -> PathBuf {
-    let root = env::SYSTEM_ROOT.os().map(PathBuf::from);
-    let path = root.map(|root| root.join("System32").join("cmd.exe"));
+/// `cmd.exe` by its path: a name would be searched. The system names its folder itself,
+/// because a project can set variables.
+pub(crate) fn command_shell() -> PathBuf {
+    let system = get_known_folder_path(KnownFolder::System).or_else(|| {
+        let root = env::SYSTEM_ROOT.os().map(PathBuf::from);
+        root.map(|root| root.join("System32"))
+    });
+    let path = system.map(|system| system.join("cmd.exe"));
     let known = path.filter(|path| path.is_absolute() && path.is_file());
     known.unwrap_or_else(|| PathBuf::from("cmd.exe"))
 }
