@@ -197,10 +197,10 @@ pub(crate) fn identifiers_are_found_whole_and_in_part(opener: Opener) {
         let (one, other) = (format!("e{n:03}"), format!("e{:03}", n + 1));
         let id = id(n / 2);
         for part in [
-            &id[..],
-            &id[3..],
-            &id[..12],
-            &id[2..12],
+            id.as_str(),
+            id.get(3..).unwrap(),
+            id.get(..12).unwrap(),
+            id.get(2..12).unwrap(),
             &format!("toolu_{id}"),
         ] {
             assert_eq!(found(part), [other.clone(), one.clone()], "{part}");

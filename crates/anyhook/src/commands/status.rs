@@ -43,6 +43,7 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
     }
     if statuses.is_empty() && app_servers.is_empty() {
         terminal.line("No agent found, and anyhook is not installed in any agent's config.");
+        note_store(terminal, &world.dirs.state);
         return Ok(CommandStatus::Success);
     }
     let titles = [
@@ -65,13 +66,7 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
             ));
         }
     }
-    match StoreLag::measure(&world.dirs.state) {
-        Ok(None) => {}
-        Ok(Some(lag)) => terminal.note(&lag.to_string()),
-        Err(error) => terminal.note(&format!(
-            "Nothing can be stored now, the journal keeps it: {error}."
-        )),
-    }
+    note_store(terminal, &world.dirs.state);
     if !app_servers.is_empty() {
         terminal.line("");
         let rows = app_servers.iter().map(|bridge| {
@@ -86,6 +81,17 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
         table::print_at_margin(terminal, ["app server", "is", "pid", "since"], rows);
     }
     Ok(CommandStatus::Success)
+}
+
+/// Says what this machine's store lacks, or why nothing can be stored.
+fn note_store(terminal: &Terminal, state: &Path) {
+    match StoreLag::measure(state) {
+        Ok(None) => {}
+        Ok(Some(lag)) => terminal.note(&lag.to_string()),
+        Err(error) => terminal.note(&format!(
+            "Nothing can be stored now, the journal keeps it: {error}."
+        )),
+    }
 }
 
 /// What this machine's store lacks.
