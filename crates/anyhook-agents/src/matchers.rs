@@ -13,7 +13,7 @@ use regex_lite::Regex;
 use crate::Adapter;
 use crate::spec::{MatcherSpec, MatcherSyntax};
 use crate::tools::{extend_new, fill_mcp, push_new};
-use patterns::{CANONICAL_MCP_FORMAT, anchored_form, names_mcp_tools};
+use patterns::{CANONICAL_MCP_FORMAT, anchored_form, mcp_formats_named};
 
 pub use anyhook_model::matching::ANY_SERVER;
 pub use patterns::plain_pattern;
@@ -235,6 +235,17 @@ impl Adapter {
         tools
     }
 
+    /// Whether a pattern is about the names that this agent alone has for MCP tools:
+    /// those of other agents have another form.
+    pub fn names_own_mcp_tools(&self, pattern: &str) -> bool {
+        let Ok(regex) = Regex::new(pattern) else {
+            return false;
+        };
+        let formats = mcp_formats_named(pattern, &regex, Some(self));
+        let mut others = formats.iter().filter(|it| **it != CANONICAL_MCP_FORMAT);
+        others.next().is_some() && !regex.is_match(&any_mcp_tool(CANONICAL_MCP_FORMAT))
+    }
+
     /// A pattern means every tool whose native or canonical name it matches. The
     /// native names match as they are; those of canonical tools are added.
     fn add_pattern(&self, pattern: &str, from: Option<&Adapter>, draft: &mut MatcherDraft) {
@@ -254,8 +265,12 @@ impl Adapter {
             }
             extend_new(&mut names, found);
         }
-        let is_about_mcp = names_mcp_tools(pattern, &regex, from);
-        if is_about_mcp && self.spec.mcp.format != CANONICAL_MCP_FORMAT {
+        let formats = mcp_formats_named(pattern, &regex, from);
+        let is_about_mcp = !formats.is_empty();
+        let own_format = &self.spec.mcp.format;
+        // Names of another form match nothing here, unless every MCP tool is meant.
+        let is_of_other = formats.iter().any(|format| *format != own_format.as_ref());
+        if is_of_other && !regex.is_match(&any_mcp_tool(own_format)) {
             self.add_mcp(ANY_SERVER, None, draft);
             let how = format!("the pattern `{pattern}` becomes every MCP tool");
             draft.notes.push(MatcherNote::Widened(how));
@@ -391,6 +406,11 @@ pub fn tool_matcher(tool: &str) -> Matcher {
 /// The text between a prefix and a suffix.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     text.strip_prefix(before)?.strip_suffix(after)
+}
+
+/// The name of an MCP tool that only a pattern for all of them matches.
+fn any_mcp_tool(format: &str) -> String {
+    fill_mcp(format, "q7x", "k9z")
 }
 
 /// The canonical tools whose own names a pattern matches.

@@ -3,6 +3,7 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -107,6 +108,38 @@ fn tool_calls_name_their_tool_and_input() {
             assert_eq!((server, tool), ("e2e", "echo_back"), "{}", path.display());
         }
     }
+}
+
+/// A conversion counts on what an agent sends: what only some calls have is marked.
+#[test]
+fn what_only_some_calls_have_is_marked() {
+    // Agent, event and field: whether a call has it, and whether one lacks it.
+    let mut seen: BTreeMap<(&str, String, &str), (bool, bool)> = BTreeMap::new();
+    for (adapter, path) in captures() {
+        let payload: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let event = adapter.decode(&payload, Some(&hint(&path))).unwrap().event;
+        let Some(spec) = adapter.event_by_native(&event.native_event) else {
+            continue;
+        };
+        let is_examined = event.event == "before_tool_execute";
+        // The call itself, and where it happens.
+        let is_given =
+            |to: &str| to.contains('.') || matches!(to, "tool_name" | "tool_input" | "cwd");
+        let rows = adapter.payload_rows(spec).filter(|_| is_examined);
+        for row in rows.filter(|row| !row.sometimes && !is_given(&row.to)) {
+            let mut places = adapter.payload_rows(spec).filter(|it| it.to == row.to);
+            let has = places.any(|it| payload.pointer(&it.at).is_some());
+            let key = (
+                adapter.spec.id.as_ref(),
+                event.native_event.clone(),
+                &*row.to,
+            );
+            let found = seen.entry(key).or_default();
+            *found = (found.0 || has, found.1 || !has);
+        }
+    }
+    let unmarked: Vec<_> = seen.iter().filter(|(_, it)| **it == (true, true)).collect();
+    assert!(unmarked.is_empty(), "`sometimes` is missing: {unmarked:#?}");
 }
 
 /// The dispatcher reads only the part of a table that one event needs; that

@@ -61,7 +61,8 @@ pub fn program_name(hook: &Hook) -> Option<String> {
             && !text.contains('=')
             && !interpreter::is_interpreter(text)
     };
-    let script = words.iter().find(|word| is_script(&word.text));
+    let mut scripts = words.iter().filter(|word| !word.is_target);
+    let script = scripts.find(|word| is_script(&word.text));
     let word = script.or(words.first())?;
     let name = word.text.rsplit(['/', '\\']).next();
     name.map(str::to_owned).filter(|name| !name.is_empty())

@@ -19,9 +19,10 @@ mod verify;
 use std::collections::HashSet;
 
 use anyhook_agents::config::hook_keys;
+use anyhook_agents::matchers::alternatives;
 use anyhook_agents::{Adapter, Placement};
 use anyhook_model::hook::DEFAULT_TIMEOUT_SECS;
-use anyhook_model::{Format, HandlerKind, Hook, Manifest, parse};
+use anyhook_model::{Format, HandlerKind, Hook, Manifest, Matcher, parse};
 use serde_json::Value;
 
 pub use detect::{DetectedConfig, detect, detect_variant};
@@ -284,6 +285,7 @@ fn to_canonical(
     if let Some(agent) = source.agent {
         report_unread_guards(agent, &manifest, &mut warnings);
         report_agents_own_tools(agent, &manifest, &mut warnings);
+        report_agents_own_names(agent, &manifest, &mut warnings);
         write_default_timeouts(&mut manifest, agent, source.default_timeout());
         write_missing_commands(&mut manifest, agent, &mut warnings);
         if options.drop_dialect {
@@ -380,6 +382,33 @@ fn report_agents_own_tools(
             name: hook.name.clone(),
             ..file_warning(severity, "handler.type", message)
         });
+    }
+}
+
+/// Reports patterns over the names that only this agent has for MCP tools: under other
+/// agents the manifest's hook is not called for them.
+fn report_agents_own_names(
+    agent: &Adapter,
+    manifest: &Manifest,
+    warnings: &mut Vec<ConversionWarning>,
+) {
+    for (index, hook) in manifest.hooks.iter().enumerate() {
+        let patterns = hook.matcher.iter().flat_map(alternatives);
+        let patterns = patterns.filter_map(|one| match one {
+            Matcher::Pattern { pattern, .. } => Some(pattern),
+            _ => None,
+        });
+        for pattern in patterns.filter(|pattern| agent.names_own_mcp_tools(pattern)) {
+            let message = format!(
+                "the pattern `{pattern}` is over the names that MCP tools have in {}: under other agents it matches none of theirs; name them by `mcp` with `server` and `tool`",
+                agent.spec.name
+            );
+            warnings.push(ConversionWarning {
+                hook: Some(index + 1),
+                name: hook.name.clone(),
+                ..file_warning(WarningSeverity::Warning, "matcher", message)
+            });
+        }
     }
 }
 

@@ -327,6 +327,7 @@ async function progress() {
   try {
     const { store } = await fetchJson("/healthz");
     const parts = [];
+    if (store.failure) parts.push(`Nothing is stored now, the journal keeps it: ${store.failure}`);
     if (store.behind_bytes > 16e6) {
       const done = 100 * (1 - store.behind_bytes / store.catch_up_bytes);
       parts.push(`Catching up with the journal: ${Math.floor(done)} %, ${Math.ceil(store.behind_bytes / 1e6)} MB left`);

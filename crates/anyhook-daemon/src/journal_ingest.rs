@@ -98,20 +98,27 @@ fn ingest_journal(app: &App, wakeups: &Receiver<WakeReason>) {
         let mut poll_delay = JOURNAL_POLL_INTERVAL;
         let mut batch_delay = INGEST_BATCH_DELAY;
         let mut has_more = false;
+        let mut failure = None;
         if let Some(importer) = &mut importer {
-            if let Ok((done, left)) = importer.import_batches(&*app.store, BATCHES_PER_ROUND) {
-                app.metrics.record_ingest(done);
-                app.metrics.record_lag(left);
-                has_more = left > 0;
-            } else {
-                app.metrics.record_store_failure();
-                poll_delay = FAILURE_RETRY_DELAY;
+            match importer.import_batches(&*app.store, BATCHES_PER_ROUND) {
+                Ok((done, left)) => {
+                    app.metrics.record_ingest(done);
+                    app.metrics.record_lag(left);
+                    has_more = left > 0;
+                }
+                Err(error) => failure = Some(error),
             }
         }
         match housekeeping.step(app) {
             Ok(more) => has_more |= more,
-            Err(_) => app.metrics.record_store_failure(),
+            Err(error) => failure = failure.or(Some(error)),
         }
+        if failure.is_some() {
+            has_more = false;
+            poll_delay = FAILURE_RETRY_DELAY;
+        }
+        app.metrics
+            .record_store_state(failure.map(|error| error.to_string()));
         if has_more {
             poll_delay = started.elapsed() * REST_PER_WORK;
             batch_delay = poll_delay;

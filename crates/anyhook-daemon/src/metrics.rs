@@ -39,6 +39,7 @@ pub(crate) struct Metrics {
     archived_seq: AtomicI64,
     archive_failures: AtomicU64,
     archive_failure: Mutex<Option<String>>,
+    store_failure: Mutex<Option<String>>,
 }
 
 /// What the store lacks yet.
@@ -52,6 +53,9 @@ pub(crate) struct StoreHealth {
     #[serde(skip_serializing_if = "Option::is_none")]
     upgrade: Option<UpgradeProgress>,
     failures: u64,
+    /// Why nothing can be stored now. What agents did is in the journal meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<String>,
     /// Why the last export to the archive failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     archive_failure: Option<String>,
@@ -159,6 +163,7 @@ impl Metrics {
             catch_up_bytes: load(&self.catch_up_bytes),
             upgrade: (left > 0).then_some(UpgradeProgress { done, left }),
             failures: load(&self.store_failures),
+            failure: lock(&self.store_failure).clone(),
             archive_failure: lock(&self.archive_failure).clone(),
         }
     }
@@ -171,6 +176,14 @@ impl Metrics {
     pub(crate) fn record_archive_failure(&self, why: String) {
         self.archive_failures.fetch_add(1, Ordering::Relaxed);
         *lock(&self.archive_failure) = Some(why);
+    }
+
+    /// Whether what was just tried in the store has failed, and why.
+    pub(crate) fn record_store_state(&self, failure: Option<String>) {
+        if failure.is_some() {
+            self.record_store_failure();
+        }
+        *lock(&self.store_failure) = failure;
     }
 
     pub(crate) fn record_store_failure(&self) {

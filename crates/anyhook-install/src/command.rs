@@ -26,9 +26,14 @@ pub(crate) const PROGRAM_NAME: &str = "anyhook";
 /// Where it is in neither place, the payload is read, so that the agent's write
 /// does not fail, and nothing else happens.
 ///
-/// Single quotes must not occur in it. Its variables have no braces: some agents
-/// replace `${NAME}` themselves. PATH stays as it is, because hooks inherit it.
-const SEARCH_SCRIPT: &str = r#"for p in ~/.local/share/anyhook/bin/"$0" "$0"; do command -v "$p" >/dev/null && exec "$p" "$@"; done; cat >/dev/null"#;
+/// Single quotes must not occur in it, and no variable with a name: some agents
+/// replace `${NAME}` themselves, and one that reads other agents' files too does not run
+/// an entry whose `$NAME` it does not know. PATH stays as it is, because
+/// hooks inherit it.
+const SEARCH_SCRIPT: &str = r#"command -v ~/.local/share/anyhook/bin/"$0" >/dev/null && exec ~/.local/share/anyhook/bin/"$0" "$@"; command -v "$0" >/dev/null && exec "$0" "$@"; cat >/dev/null"#;
+
+/// The same as it was written before, in files that an older version installed.
+const OLD_SEARCH_SCRIPT: &str = r#"for p in ~/.local/share/anyhook/bin/"$0" "$0"; do command -v "$p" >/dev/null && exec "$p" "$@"; done; cat >/dev/null"#;
 
 /// `powershell -Command` ends with 1 whatever code the program ended with; with
 /// this after the line it ends with the program's. Without it, a deny that is an
@@ -240,7 +245,7 @@ pub(crate) fn bridge_invocation(command: &str) -> Option<BridgeInvocation> {
 
 /// Whether the words before the program's name search it.
 fn is_search(words: &[String]) -> bool {
-    matches!(words, [sh, option, script] if sh == "/bin/sh" && option == "-c" && script == SEARCH_SCRIPT)
+    matches!(words, [sh, option, script] if sh == "/bin/sh" && option == "-c" && [SEARCH_SCRIPT, OLD_SEARCH_SCRIPT].contains(&script.as_str()))
 }
 
 fn from_words(words: &[String]) -> Option<BridgeCommand> {
@@ -345,6 +350,10 @@ mod tests {
         assert_eq!(ours.program, BridgeProgram::Searched, "{line}");
         assert_eq!(ours.scope.as_deref(), Some("project"), "{line}");
         assert!(is_only_bridge(&line), "{line}");
+        let old = line.replace(SEARCH_SCRIPT, OLD_SEARCH_SCRIPT);
+        assert_ne!(old, line);
+        assert_eq!(BridgeCommand::parse(&old).unwrap(), ours);
+        assert!(is_only_bridge(&old), "{old}");
         for longer in [
             line.replace("cat", "./mine.sh; cat"),
             format!("{line}; ./mine.sh"),

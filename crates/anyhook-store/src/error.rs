@@ -9,6 +9,8 @@ pub enum StoreError {
         path: PathBuf,
         source: rusqlite::Error,
     },
+    #[error("the store `{path}` cannot be written: {why}")]
+    NotWritable { path: PathBuf, why: std::io::Error },
     #[error(
         "the store `{path}` is damaged ({why}); the journal is intact: move `{path}`, `{path}-wal` and `{path}-shm` away, and the store is rebuilt from the journal"
     )]
@@ -43,6 +45,16 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether SQLite could not open or write a file, without saying why.
+    pub(crate) fn is_about_files(&self) -> bool {
+        use rusqlite::ErrorCode::{CannotOpen, PermissionDenied, ReadOnly};
+        let (Self::Sqlite(why) | Self::Open { source: why, .. }) = self else {
+            return false;
+        };
+        let code = why.sqlite_error_code();
+        code.is_some_and(|code| matches!(code, CannotOpen | PermissionDenied | ReadOnly))
+    }
+
     /// Names the file of a SQLite error.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         let path = path.to_owned();

@@ -10,6 +10,7 @@
 mod body;
 mod cancel;
 mod error;
+mod identifiers;
 pub mod journal;
 mod names;
 pub mod openhook;

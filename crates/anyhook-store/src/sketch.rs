@@ -141,12 +141,19 @@ impl DurationSketch {
         let mut bucket = 0_i64;
         while let (Some(step), Some(count)) = (read_varint(&mut bytes), read_varint(&mut bytes)) {
             bucket = bucket.saturating_add(unzigzag(step));
+            let count = i64::try_from(count).unwrap_or_default();
+            // Statistics of all time add up hundreds of thousands: most have their place.
+            let place = usize::try_from(bucket.wrapping_sub(self.first)).ok();
+            if let Some(sum) = place.and_then(|place| self.counts.get_mut(place)) {
+                *sum = sum.saturating_add(count);
+                continue;
+            }
             let key = if bucket == i64::from(i32::MIN) {
                 ZERO_BUCKET
             } else {
                 bucket
             };
-            self.change_bucket(key, i64::try_from(count).unwrap_or_default());
+            self.change_bucket(key, count);
         }
         self.max_ms = self.max_ms.max(max_ms);
     }
@@ -190,6 +197,16 @@ pub(crate) fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 pub(crate) fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
+    match bytes.split_first() {
+        Some((first, rest)) if first & 0x80 == 0 => {
+            *bytes = rest;
+            Some(u64::from(*first))
+        }
+        _ => read_long_varint(bytes),
+    }
+}
+
+fn read_long_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {
         let (first, rest) = bytes.split_first()?;

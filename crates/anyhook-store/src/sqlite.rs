@@ -5,6 +5,7 @@
 //! transaction that stores an event.
 
 mod connections;
+mod identifiers;
 mod ingest;
 mod names;
 mod reading;
@@ -160,6 +161,9 @@ impl Store for SqliteStore {
 
     fn maintain_step(&self) -> Result<bool> {
         if upgrade::train_dictionary(&self.connections)? {
+            return Ok(true);
+        }
+        if identifiers::step(&self.connections)? {
             return Ok(true);
         }
         self.connections

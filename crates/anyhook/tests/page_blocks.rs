@@ -174,7 +174,7 @@ const BLOCKS: &[(&str, &str, How)] = &[
     ("docs/guards.md", "rules:", By("guards/presets.rs")),
     (
         "docs/install.md",
-        "/bin/sh -c 'for p in ~/.local/share/anyhook/bin/\"$0\" \"$0\"; do command -v \"$p\" >/dev/null && exec \"$p\" \"$@\"; done; cat >/dev/null' anyhook run --agent claude-code --scope project",
+        "/bin/sh -c 'command -v ~/.local/share/anyhook/bin/\"$0\" >/dev/null && exec ~/.local/share/anyhook/bin/\"$0\" \"$@\"; command -v \"$0\" >/dev/null && exec \"$0\" \"$@\"; cat >/dev/null' anyhook run --agent claude-code --scope project",
         By("install_program.rs"),
     ),
     ("docs/manifest.md", "spec: hooks/1.0", Manifest),

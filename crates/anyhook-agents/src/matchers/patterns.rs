@@ -21,17 +21,26 @@ pub(super) const CANONICAL_MCP_FORMAT: &str = "mcp__{server}__{tool}";
 /// Regular expressions that match every name.
 pub(super) const EVERYTHING: [&str; 6] = [".*", ".+", "^.*$", "^.+$", "^.*", ".*$"];
 
-/// Whether a pattern is about the names of MCP tools, in canonical form or in
-/// that of the agent it was written for.
-pub(super) fn names_mcp_tools(pattern: &str, regex: &Regex, from: Option<&Adapter>) -> bool {
-    let format = from.map(|from| from.spec.mcp.format.as_ref());
-    let formats = [Some(CANONICAL_MCP_FORMAT), format];
+/// The forms of MCP tools' names that a pattern is about: the canonical one, and that of
+/// the agent it was written for.
+pub(super) fn mcp_formats_named<'a>(
+    pattern: &str,
+    regex: &Regex,
+    from: Option<&'a Adapter>,
+) -> Vec<&'a str> {
+    let own = from.map(|from| from.spec.mcp.format.as_ref());
+    let own = own.filter(|format| *format != CANONICAL_MCP_FORMAT);
     let start = pattern.trim_start_matches(['^', '(']);
-    formats.into_iter().flatten().any(|format| {
+    let mut formats: Vec<&str> = [Some(CANONICAL_MCP_FORMAT), own]
+        .into_iter()
+        .flatten()
+        .collect();
+    formats.retain(|format| {
         let prefix = format.split('{').next().unwrap_or_default();
         let is_named = !prefix.is_empty() && start.starts_with(prefix);
         is_named || (!prefix.is_empty() && regex.is_match(&fill_mcp(format, "server", "tool")))
-    })
+    });
+    formats
 }
 
 /// The parts of a regular expression between the `|` that are in no group.

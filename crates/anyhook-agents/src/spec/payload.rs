@@ -72,6 +72,10 @@ pub struct PayloadRow {
     /// A second pointer for the same field, read if the first is missing.
     #[serde(default)]
     pub alt: bool,
+    /// Only some calls have it, such as those of subagents. A program that counts on it
+    /// needs an agent that always sends it.
+    #[serde(default)]
+    pub sometimes: bool,
     /// The words that the field may have, if these are the agent's own: a program
     /// that looks for one of them needs an agent with the same word.
     #[serde(default)]

@@ -8,6 +8,7 @@
 
 mod answers;
 mod inputs;
+mod made_names;
 mod program_text;
 mod sample_calls;
 mod whole_reads;
@@ -153,7 +154,7 @@ impl HookFitter<'_> {
         let text = ProgramText(Some(text));
         self.sample_calls().iter().any(|call @ (kind, ..)| {
             let sample = sample_event(&self.hook.event, *call);
-            let calls = self.source_calls(speaks, kind, &sample);
+            let calls = self.source_calls(speaks, kind, &sample, true);
             calls.iter().any(|call| {
                 leaves_of(&call.payload).iter().any(|leaf| {
                     if leaf.is_optional() {

@@ -58,11 +58,10 @@ fn slot_path(state: &Path, manifest: &str) -> PathBuf {
     state.join(FOLDER).join(format!("{slot:03x}"))
 }
 
-/// How many hooks with a tool's name share a bucket, on average.
-const HOOKS_PER_BUCKET: usize = 32;
-
-/// More buckets than this would make the index, which every call reads, too long.
-const MAX_BUCKETS: usize = 256;
+/// Over how many buckets the hooks with a tool's name are spread. The index, which every
+/// call reads, has only those with hooks. With one bucket for twenty hooks, a call parses
+/// the matchers of all of them, for 0.03 × `/bin/true`.
+const BUCKET_COUNT: usize = 256;
 
 /// The bucket of hooks that can be for any tool.
 const ANY_TOOL: &str = "*";
@@ -207,15 +206,11 @@ impl<'a> WantedSegments<'a> {
         }
     }
 
-    fn contains(&self, event: &str, bucket: &str, buckets: usize) -> bool {
-        let is_for_tool = match &self.keys {
-            Some(keys) if bucket != ANY_TOOL => {
-                let mut wanted = keys.iter().map(|key| bucket_name(key, buckets));
-                wanted.any(|wanted| wanted == bucket)
-            }
-            _ => true,
-        };
-        self.events.contains(&event) && is_for_tool
+    /// The buckets in a file with so many of them; `None`: all.
+    fn buckets(&self, count: usize) -> Option<Vec<String>> {
+        let keys = self.keys.as_ref()?.iter();
+        let named = keys.map(|key| bucket_name(key, count));
+        Some(named.chain([ANY_TOOL.to_owned()]).collect())
     }
 }
 
@@ -253,7 +248,6 @@ fn select_lines(
 
 /// The content of a cache file.
 fn encode(hooks: &[Hook], facts: &ManifestFacts, key: &CacheKey, manifest: &str) -> Option<String> {
-    let buckets = (hooks.len() / HOOKS_PER_BUCKET).clamp(1, MAX_BUCKETS);
     let mut segments: BTreeMap<(&str, String), String> = BTreeMap::new();
     for (position, hook) in hooks.iter().enumerate() {
         let matcher = hook.matcher.as_ref().map(serde_json::to_string);
@@ -262,7 +256,10 @@ fn encode(hooks: &[Hook], facts: &ManifestFacts, key: &CacheKey, manifest: &str)
         let line = [&position.to_string(), "\t", &matcher, "\t", &json, "\n"].concat();
         let keys = CompiledMatcher::new(hook.matcher.as_ref()).keys();
         let mut names = match keys.filter(|keys| !keys.is_empty()) {
-            Some(keys) => keys.iter().map(|key| bucket_name(key, buckets)).collect(),
+            Some(keys) => keys
+                .iter()
+                .map(|key| bucket_name(key, BUCKET_COUNT))
+                .collect(),
             None => vec![ANY_TOOL.to_owned()],
         };
         names.sort();
@@ -277,7 +274,7 @@ fn encode(hooks: &[Hook], facts: &ManifestFacts, key: &CacheKey, manifest: &str)
     } else {
         SIDE_BY_SIDE_MARK
     };
-    let mut index = format!("{buckets} {order}");
+    let mut index = format!("{BUCKET_COUNT} {order}");
     if !facts.unknown_names.is_empty() {
         index.push('\t');
         index.push_str(&serde_json::to_string(&facts.unknown_names).ok()?);
@@ -364,6 +361,11 @@ fn read_segments(
         unknown_names: serde_json::from_str(names).map_err(|_| Unusable::Tampered)?,
     };
     let buckets = buckets.parse().map_err(|_| Unusable::Tampered)?;
+    let buckets = wanted.buckets(buckets);
+    let is_wanted = |event: &str, bucket: &str| {
+        let mut known = buckets.iter().flatten();
+        wanted.events.contains(&event) && (buckets.is_none() || known.any(|known| known == bucket))
+    };
     let (mut found, mut position) = (Vec::new(), index_end);
     for line in lines {
         let mut parts = line.splitn(4, ' ');
@@ -372,7 +374,7 @@ fn read_segments(
         let length: u64 = length.and_then(|it| it.parse().ok()).ok_or_else(tampered)?;
         let event = event.and_then(|event| event.strip_prefix('"')?.strip_suffix('"'));
         let end = position.checked_add(length).ok_or_else(tampered)?;
-        if event.is_some_and(|event| wanted.contains(event, bucket, buckets)) {
+        if event.is_some_and(|event| is_wanted(event, bucket)) {
             found.push((hash.unwrap_or_default(), position, end));
         }
         position = end;

@@ -4,7 +4,9 @@
 //! project's settings. So anyhook tells the user, once per session.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 
 use anyhook_util::env;
 use anyhook_util::paths::canonicalize;
@@ -101,7 +103,8 @@ fn notices_of_hidden(dirs: &Dirs, usual: &Dirs) -> Vec<String> {
     ];
     let mut notices = Vec::new();
     for (what, usual, used, variables) in pairs {
-        if is_same_folder(usual, used) || !has_own_files(usual) {
+        // The last question, asked of every folder, would cost a call 0.03 × `/bin/true`.
+        if usual == used || !has_own_files(usual) || is_same_folder(usual, used) {
             continue;
         }
         let set = variables.iter().find(|variable| variable.os().is_some());
@@ -133,7 +136,7 @@ fn hidden_known_folders(dirs: &Dirs) -> Vec<String> {
             _ if name == CONFIG_BASE.name => KnownFolder::RoamingAppData,
             _ if name == STATE_BASE.name => KnownFolder::LocalAppData,
             _ if name == HOME.name => KnownFolder::Profile,
-            _ if MOVING.iter().any(|variable| variable.name == name) => return None,
+            _ if FOLDER_VARIABLES.iter().any(|it| it.name == name) => return None,
             _ => return env::by_name_os(name),
         };
         get_known_folder_path(folder).map(OsString::from)

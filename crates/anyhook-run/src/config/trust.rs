@@ -322,18 +322,22 @@ impl TrustStore {
     ) -> Approval {
         inspected.borrow_mut().push(self.file(manifest));
         let own = self.lookup(manifest);
+        if let Some(project) = self.project_around_both(manifest) {
+            let why = format!(
+                "`{}` is inside `{}`, which could have written it",
+                self.folder.display(),
+                project.display()
+            );
+            let given = own.ok().flatten();
+            return Approval {
+                trust: Err(Distrust::Unreadable(why)),
+                required: Some(given.map(|consent| consent.required).unwrap_or_default()),
+            };
+        }
         let own = match own {
-            Ok(Some(consent)) => match self.project_around_both(manifest) {
-                Some(project) => Err(format!(
-                    "`{}` is inside `{}`, which could have written it",
-                    self.folder.display(),
-                    project.display()
-                )),
-                None if consent.has_manifest_hash(text_hash) => {
-                    return Approval::given(consent);
-                }
-                None => Ok(Some(consent)),
-            },
+            Ok(Some(consent)) if consent.has_manifest_hash(text_hash) => {
+                return Approval::given(consent);
+            }
             own => own,
         };
         let (is_linked, elsewhere) = match GitTree::containing(root) {

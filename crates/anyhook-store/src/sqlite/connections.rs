@@ -16,11 +16,12 @@ use crate::row::EventRow;
 use crate::sqlite::names::NumberCache;
 use crate::sqlite::upgrade;
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../../migrations/sqlite/001.sql"),
     include_str!("../../migrations/sqlite/002.sql"),
     include_str!("../../migrations/sqlite/003.sql"),
     include_str!("../../migrations/sqlite/004.sql"),
+    include_str!("../../migrations/sqlite/005.sql"),
 ];
 /// An event takes about 450 bytes: at the end of a page of 4096 half of that stays empty on
 /// average, 5 % of the file.
@@ -44,7 +45,16 @@ pub(crate) struct Writer {
 
 impl Connections {
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        Self::open_file(path).map_err(|error| error.in_file(path))
+        Self::open_file(path).map_err(|error| {
+            let failure = error.is_about_files().then(|| write_failure(path));
+            match failure.flatten() {
+                Some(why) => StoreError::NotWritable {
+                    path: path.to_owned(),
+                    why,
+                },
+                None => error.in_file(path),
+            }
+        })
     }
 
     fn open_file(path: &Path) -> Result<Self> {
@@ -190,6 +200,13 @@ fn create_private(path: &Path) {
     let mut options = private_file_options();
     // If it fails, opening the file reports the reason.
     let _ = options.create_new(true).write(true).open(path);
+}
+
+/// What the system says of a file that SQLite could not open.
+fn write_failure(path: &Path) -> Option<std::io::Error> {
+    let mut options = private_file_options();
+    // `append`: what is there stays.
+    options.append(true).create(true).open(path).err()
 }
 
 pub(crate) fn sql_value(value: ValueRef<'_>) -> SqlValue {

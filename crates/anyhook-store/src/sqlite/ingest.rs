@@ -17,6 +17,7 @@ use crate::row::{EventRow, saturating_i64};
 use crate::session_changes::SessionChange;
 use crate::sql::ResultRow;
 use crate::sqlite::connections::sql_value;
+use crate::sqlite::identifiers::{self, IdentifierRows};
 use crate::sqlite::names::NumberCache;
 use crate::sqlite::upgrade;
 
@@ -45,6 +46,8 @@ pub(crate) fn insert_events(
     let mut session_numbers: HashMap<(String, String), i64> = HashMap::new();
     let mut sessions: HashMap<i64, SessionChange> = HashMap::new();
     let mut blocks: HashMap<i64, (i64, i64)> = HashMap::new();
+    let mut identifiers = IdentifierRows::default();
+    let identifiers_from = identifiers::known_from(transaction)?;
     let mut bytes = 0;
     for (row, body) in rows.iter().zip(bodies) {
         let event = &row.summary;
@@ -92,6 +95,10 @@ pub(crate) fn insert_events(
         done.new += 1;
         let seq = transaction.last_insert_rowid();
         insert_text.execute(params![seq, row.text])?;
+        // One with a lower number is added with its neighbours.
+        if seq >= identifiers_from {
+            identifiers.add(seq, &row.text);
+        }
         rollups.add(event.time_us, origin, facet, event.duration_ms, &runs);
         if let Some(session) = session {
             sessions.entry(session).or_default().add(seq, event);
@@ -103,6 +110,7 @@ pub(crate) fn insert_events(
         *max_us = event.time_us.max(*max_us);
         bytes += stored_bytes(saturating_i64(body.len()));
     }
+    identifiers.insert(transaction)?;
     apply_rollups(transaction, &rollups, 1)?;
     apply_sessions(transaction, &session_numbers, sessions)?;
     apply_blocks(transaction, &blocks)?;

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::query::Retention;
 use crate::rollup::{RollupChanges, decode_runs};
 use crate::session_changes::SessionCounts;
+use crate::sqlite::identifiers;
 use crate::sqlite::ingest::{apply_rollups, change_totals, stored_bytes as event_bytes};
 use crate::sqlite::upgrade;
 
@@ -130,11 +131,14 @@ fn delete_empty_blocks(connection: &Connection, numbers: &[i64]) -> Result<()> {
          (SELECT 1 FROM anyhook_events WHERE seq >= ?2 AND seq < ?3)",
     )?;
     for block in blocks {
-        delete.execute(params![
+        let deleted = delete.execute(params![
             block,
             block * BLOCK_EVENTS,
             (block + 1) * BLOCK_EVENTS
         ])?;
+        if deleted > 0 {
+            identifiers::delete_block(connection, block)?;
+        }
     }
     Ok(())
 }

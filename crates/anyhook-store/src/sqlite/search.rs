@@ -1,7 +1,7 @@
 //! Events that contain a text, newest first.
 //!
-//! An index of every three characters gives the events that may contain it, by number of
-//! arrival; their records decide. Arrival and time differ, so the times of each block of
+//! An index gives the events that may contain it, by number of arrival; their records decide.
+//! A text with a long identifier is looked for by that, any other by every three characters. Arrival and time differ, so the times of each block of
 //! numbers are known: a block that cannot have one of the newest events is skipped.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::reading::{EventKey, EventNumbers, Selection, keep_newest, key_of};
 use crate::row::{EventRow, saturating_i64};
 use crate::sqlite::connections::RecordReader;
+use crate::sqlite::identifiers;
 use crate::sqlite::ingest::BLOCK_EVENTS;
 use crate::sqlite::reading::{newest_keys, rows_of_keys};
 
@@ -18,6 +19,14 @@ const INDEXED_CHARS: usize = 3;
 /// Of a long text: more of them find hardly less.
 const MAX_QUERY_GRAMS: usize = 8;
 const CANDIDATE_EVENTS: usize = 256;
+const CANDIDATE_ROWS: usize = 32;
+
+/// The indexes that a text is looked for in.
+struct IndexQuery {
+    grams: String,
+    /// With the lowest number that the index of identifiers knows.
+    identifiers: Option<(String, i64)>,
+}
 
 /// `text` is lowercase.
 pub(crate) fn newest(
@@ -27,14 +36,26 @@ pub(crate) fn newest(
     text: &str,
     limit: usize,
 ) -> Result<Vec<EventRow>> {
-    match index_query(text) {
+    match index_query(connection, text)? {
         Some(query) => indexed(connection, records, selection, text, &query, limit),
         None => scanned(connection, records, selection, text, limit),
     }
 }
 
-/// All of the text's groups of three characters; `None` if it is too short.
-fn index_query(text: &str) -> Option<String> {
+/// `None` if the text is too short.
+fn index_query(connection: &Connection, text: &str) -> Result<Option<IndexQuery>> {
+    let Some(grams) = gram_query(text) else {
+        return Ok(None);
+    };
+    let identifiers = match identifiers::index_query(text) {
+        Some(query) => Some((query, identifiers::known_from(connection)?)),
+        None => None,
+    };
+    Ok(Some(IndexQuery { grams, identifiers }))
+}
+
+/// All of the text's groups of three characters.
+fn gram_query(text: &str) -> Option<String> {
     let chars: Vec<char> = text.chars().collect();
     let grams: Vec<&[char]> = chars.windows(INDEXED_CHARS).collect();
     let step = grams.len().div_ceil(MAX_QUERY_GRAMS).max(1);
@@ -54,13 +75,9 @@ fn indexed(
     records: &RecordReader<'_>,
     selection: &Selection,
     text: &str,
-    query: &str,
+    query: &IndexQuery,
     limit: usize,
 ) -> Result<Vec<EventRow>> {
-    let mut candidates = connection.prepare_cached(
-        "SELECT rowid FROM anyhook_search WHERE anyhook_search MATCH ?1 AND rowid < ?2 \
-         ORDER BY rowid DESC LIMIT ?3",
-    )?;
     let mut columns = connection.prepare_cached(
         "SELECT time_us, facet, origin, session FROM anyhook_events WHERE seq = ?1",
     )?;
@@ -73,11 +90,7 @@ fn indexed(
             return Ok(found);
         };
         below = below.min(block.saturating_add(1).saturating_mul(BLOCK_EVENTS));
-        let numbers = candidates.query_map(
-            params![query, below, saturating_i64(CANDIDATE_EVENTS)],
-            |row| row.get(0),
-        )?;
-        let numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
+        let (numbers, end) = candidates(connection, query, below)?;
         let mut keys = Vec::new();
         for seq in &numbers {
             let mut rows = columns.query([seq])?;
@@ -104,11 +117,39 @@ fn indexed(
             let matching = rows.into_iter().filter(|row| row.text.contains(text));
             keep_newest(&mut found, matching.collect(), limit);
         }
-        match numbers.last() {
-            Some(last) if numbers.len() == CANDIDATE_EVENTS => below = *last,
-            _ => return Ok(found),
+        match end {
+            Some(end) => below = end,
+            None => return Ok(found),
         }
     }
+}
+
+/// The numbers of some events below `below` that may contain the text, descending; and where
+/// they end, if there may be more.
+fn candidates(
+    connection: &Connection,
+    query: &IndexQuery,
+    below: i64,
+) -> Result<(Vec<i64>, Option<i64>)> {
+    if let Some((query, from)) = &query.identifiers
+        && below > *from
+    {
+        let (numbers, end) = identifiers::candidates(connection, query, below, CANDIDATE_ROWS)?;
+        // Below those, the other index goes on.
+        return Ok((numbers, end.or((*from > 1).then_some(*from))));
+    }
+    let mut select = connection.prepare_cached(
+        "SELECT rowid FROM anyhook_search WHERE anyhook_search MATCH ?1 AND rowid < ?2 \
+         ORDER BY rowid DESC LIMIT ?3",
+    )?;
+    let numbers = select.query_map(
+        params![query.grams, below, saturating_i64(CANDIDATE_EVENTS)],
+        |row| row.get(0),
+    )?;
+    let numbers: Vec<i64> = numbers.collect::<rusqlite::Result<_>>()?;
+    let end = numbers.last().copied();
+    let end = end.filter(|_| numbers.len() == CANDIDATE_EVENTS);
+    Ok((numbers, end))
 }
 
 /// The highest block with numbers below `below` that may have an event of the selection.

@@ -39,6 +39,7 @@ suite!(
     reading::a_record_is_returned_whole,
     ingesting::the_same_id_is_stored_once,
     reading::filters_narrow_the_events,
+    reading::identifiers_are_found_whole_and_in_part,
     reading::pages_have_no_gap_and_no_overlap,
     reading::sessions_are_summarized,
     reading::stats_count_and_rank,

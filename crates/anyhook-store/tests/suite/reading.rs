@@ -2,7 +2,7 @@
 
 use anyhook_model::{Decision, HookRun, RecordKind, RunOutcome};
 use anyhook_store::journal::JournalImporter;
-use anyhook_store::{EventFilter, PageQuery, parse_micros, scan};
+use anyhook_store::{EventFilter, PageQuery, Retention, parse_micros, scan};
 use serde_json::json;
 
 use crate::Opener;
@@ -157,6 +157,65 @@ pub(crate) fn filters_narrow_the_events(opener: Opener) {
         live.reverse();
         assert_eq!(live, expected, "live: {filter:?}");
     }
+}
+
+/// What looks random has an index of its own.
+pub(crate) fn identifiers_are_found_whole_and_in_part(opener: Opener) {
+    let store = opener();
+    let id = |n: u32| {
+        let mixed = u64::from(n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        format!("{mixed:016x}")
+    };
+    let records: Vec<_> = (0..100)
+        .map(|n| {
+            let mut made = record(&format!("e{n:03}"), n);
+            made.event.data = object(json!({
+                "tool_call_id": format!("toolu_{}", id(n / 2)),
+                // Too many for the index.
+                "content": (0..400 * u32::from(n == 7)).map(|k| id(1000 + k)).collect::<String>(),
+            }));
+            made
+        })
+        .collect();
+    // One after the other, and many at a time.
+    for one in &records[..5] {
+        store.ingest(std::slice::from_ref(one)).unwrap();
+    }
+    store.ingest(&records[5..]).unwrap();
+    let found = |text: &str| {
+        let text = Some(text.to_owned());
+        all(
+            &*store,
+            EventFilter {
+                text,
+                ..EventFilter::default()
+            },
+        )
+    };
+    for n in (0..100).step_by(2) {
+        let (one, other) = (format!("e{n:03}"), format!("e{:03}", n + 1));
+        let id = id(n / 2);
+        for part in [
+            &id[..],
+            &id[3..],
+            &id[..12],
+            &id[2..12],
+            &format!("toolu_{id}"),
+        ] {
+            assert_eq!(found(part), [other.clone(), one.clone()], "{part}");
+        }
+    }
+    assert_eq!(found(&id(1200)), ["e007"]);
+    assert!(found("0123456789abcdef0").is_empty());
+    // What is deleted is found no more, and what is left is.
+    let keep = Retention {
+        max_bytes: Some(store.stored_bytes().unwrap() / 2),
+        ..Retention::default()
+    };
+    assert!(store.retain(&keep).unwrap() > 20);
+    assert!(found(&id(0)).is_empty());
+    assert_eq!(found(&id(49)), ["e099", "e098"]);
 }
 
 pub(crate) fn pages_have_no_gap_and_no_overlap(opener: Opener) {

@@ -8,8 +8,8 @@ use anyhook_codex::state::RunningBridge;
 use anyhook_daemon::source_file;
 use anyhook_install::status::{AgentStatus, agent_statuses};
 use anyhook_run::record::journal::Journal;
-use anyhook_store::UpgradeProgress;
 use anyhook_store::journal::JournalImporter;
+use anyhook_store::{StoreError, UpgradeProgress};
 use serde_json::Value;
 
 use super::log::event_log;
@@ -65,8 +65,12 @@ pub(crate) fn run(args: &StatusArgs, terminal: &Terminal) -> anyhow::Result<Comm
             ));
         }
     }
-    if let Some(lag) = StoreLag::measure(&world.dirs.state) {
-        terminal.note(&lag.to_string());
+    match StoreLag::measure(&world.dirs.state) {
+        Ok(None) => {}
+        Ok(Some(lag)) => terminal.note(&lag.to_string()),
+        Err(error) => terminal.note(&format!(
+            "Nothing can be stored now, the journal keeps it: {error}."
+        )),
     }
     if !app_servers.is_empty() {
         terminal.line("");
@@ -91,18 +95,23 @@ struct StoreLag {
 }
 
 impl StoreLag {
-    /// `None` if there is no store, or it lacks next to nothing, or it cannot be asked.
-    fn measure(state: &Path) -> Option<Self> {
+    /// `None` if there is no store, or it lacks next to nothing.
+    fn measure(state: &Path) -> Result<Option<Self>, StoreError> {
         const WORTH_A_WORD_BYTES: u64 = 16 << 20;
-        let address = event_log::own_store(state)?;
-        let store = anyhook_store::open(&address).ok()?;
-        let source = source_file(&state.join(event_log::JOURNAL_ID_FILE)).ok()?;
+        let Some(address) = event_log::own_store(state) else {
+            return Ok(None);
+        };
+        let store = anyhook_store::open(&address)?;
+        let Ok(source) = source_file(&state.join(event_log::JOURNAL_ID_FILE)) else {
+            return Ok(None);
+        };
         let importer = JournalImporter::new(Journal::new(state).folder(), source);
         let lag = Self {
-            behind_bytes: importer.unread_bytes(&*store).ok()?,
-            upgrade: store.upgrade_progress().ok()?,
+            behind_bytes: importer.unread_bytes(&*store)?,
+            upgrade: store.upgrade_progress()?,
         };
-        (lag.behind_bytes >= WORTH_A_WORD_BYTES || lag.upgrade.is_some()).then_some(lag)
+        let is_worth_a_word = lag.behind_bytes >= WORTH_A_WORD_BYTES || lag.upgrade.is_some();
+        Ok(is_worth_a_word.then_some(lag))
     }
 }
 

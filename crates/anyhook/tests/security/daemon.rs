@@ -463,10 +463,45 @@ fn a_damaged_store_is_named_with_the_way_out() {
             assert!(output.stderr.contains(part), "{part}: {output:?}");
         }
     }
+    let status = anyhook(&scratch).run(["status"], "").unwrap();
+    assert_eq!(status.exit, Some(0), "{status:?}");
+    assert!(
+        status.stderr.contains("Nothing can be stored now"),
+        "{status:?}"
+    );
+    assert!(status.stderr.contains("damaged"), "{status:?}");
     // The advice works.
     std::fs::remove_file(&store).unwrap();
     let daemon = Daemon::start(&scratch, &[]);
     assert_eq!(daemon.events("", 1).len(), 1);
+}
+
+/// Guards go on, the reason is told, and nothing is lost.
+#[test]
+fn a_store_that_fails_is_told_and_catches_up() {
+    let scratch = trusted_project();
+    let daemon = Daemon::start(&scratch, &[]);
+    let raw = rusqlite::Connection::open(scratch.state().join("store.db")).unwrap();
+    raw.execute_batch("ALTER TABLE anyhook_facets RENAME TO away")
+        .unwrap();
+    let failure = || daemon.get("/healthz")["store"]["failure"].clone();
+    for _ in 0..3 {
+        assert!(is_denied(&run_with(&scratch, &["--server"])));
+    }
+    assert!(
+        within(SOON * 10, || failure().is_string()),
+        "{:?}",
+        failure()
+    );
+    assert!(
+        failure().to_string().contains("anyhook_facets"),
+        "{:?}",
+        failure()
+    );
+    raw.execute_batch("ALTER TABLE away RENAME TO anyhook_facets")
+        .unwrap();
+    assert_eq!(daemon.events("limit=10", 3).len(), 3);
+    assert!(within(SOON * 10, || failure().is_null()), "{:?}", failure());
 }
 
 #[test]

@@ -241,9 +241,14 @@ fn exits_after_answer<'a>(text: &'a str, stdout: &str) -> Vec<(i32, &'a str)> {
         .unwrap_or_default()
 }
 
+/// Whether it writes to stderr, and not only while its author looks for a mistake.
 fn writes_to_stderr(text: &str) -> bool {
-    let mut marks = [">&2", "stderr", "STDERR", "console.error", "eprint", "warn"].iter();
-    marks.any(|mark| text.contains(mark))
+    let marks = [">&2", "stderr", "STDERR", "console.error", "eprint", "warn"];
+    text.lines().any(|line| {
+        let lower = line.to_ascii_lowercase();
+        let is_for_author = ["debug", "verbose"].iter().any(|word| lower.contains(word));
+        !is_for_author && marks.iter().any(|mark| line.contains(mark))
+    })
 }
 
 /// Keys and values that a program must write to give an answer.

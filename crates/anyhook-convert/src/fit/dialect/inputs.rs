@@ -7,9 +7,10 @@ use anyhook_model::event::field;
 use anyhook_model::{HookEvent, matching, registry};
 use serde_json::json;
 
+use super::made_names::{makes_names_of, tests_value_of};
 use super::program_text::{ProgramText, keys_read_below};
 use super::sample_calls::{
-    EncodedCall, Leaf, SAMPLE_CALLS, SampleCall, encoded_calls, leaves_of, sample_event,
+    CallForms, EncodedCall, Leaf, SAMPLE_CALLS, SampleCall, encoded_calls, leaves_of, sample_event,
 };
 use crate::fit::{HookFitter, TargetEvent};
 
@@ -32,14 +33,30 @@ impl HookFitter<'_> {
                 }
             }
         };
-        for call @ (kind, ..) in self.sample_calls() {
-            let sample = sample_event(&self.hook.event, *call);
-            for was in self.source_calls(speaks, kind, &sample) {
-                let events = target_events.iter().filter_map(|target| target.event);
-                let there = events
-                    .flat_map(|event| encoded_calls(self.adapter, event, kind, &sample, false));
-                for is in there {
-                    add(self.differences(&was, &is, text));
+        // What the program's agent always sends the target must always send, too.
+        let mut rows = target_events
+            .iter()
+            .filter_map(|target| target.event)
+            .flat_map(|event| self.adapter.payload_rows(event));
+        let passes: &[bool] = if rows.any(|row| row.sometimes) {
+            &[true, false]
+        } else {
+            &[true]
+        };
+        for &sometimes in passes {
+            let forms = CallForms {
+                read_only: false,
+                sometimes,
+            };
+            for call @ (kind, ..) in self.sample_calls() {
+                let sample = sample_event(&self.hook.event, *call);
+                for was in self.source_calls(speaks, kind, &sample, sometimes) {
+                    let events = target_events.iter().filter_map(|target| target.event);
+                    let there = events
+                        .flat_map(|event| encoded_calls(self.adapter, event, kind, &sample, forms));
+                    for is in there {
+                        add(self.differences(&was, &is, text));
+                    }
                 }
             }
         }
@@ -66,6 +83,7 @@ impl HookFitter<'_> {
         speaks: Option<&Adapter>,
         kind: &str,
         sample: &HookEvent,
+        sometimes: bool,
     ) -> Vec<EncodedCall> {
         let Some(adapter) = speaks else {
             let fits = matching::matches(self.hook.matcher.as_ref(), sample);
@@ -81,7 +99,11 @@ impl HookFitter<'_> {
         let Some(event) = self.source_event(adapter, sample.tool_name().map(|_| kind)) else {
             return Vec::new();
         };
-        let mut calls = encoded_calls(adapter, event, kind, sample, true);
+        let forms = CallForms {
+            read_only: true,
+            sometimes,
+        };
+        let mut calls = encoded_calls(adapter, event, kind, sample, forms);
         calls.retain(|call| {
             let mut seen = sample.clone();
             if let Some(tool) = &call.tool {
@@ -137,6 +159,7 @@ impl HookFitter<'_> {
             }
             if !leaf.is_sample() {
                 problems.extend(self.missing_object(keys, &there, text));
+                problems.extend(self.missing_constant(&leaf, &there, text));
                 continue;
             }
             let needs_own_key = leaf.is_optional() || !was.is_written;
@@ -191,6 +214,33 @@ impl HookFitter<'_> {
             .then(|| format!("it reads `{object}`, which {target} does not send"))
     }
 
+    /// A word of the agent's own that the program looks for below an object, such as the
+    /// kind of a change in the input of a tool for several kinds.
+    fn missing_constant(
+        &self,
+        leaf: &Leaf<'_>,
+        there: &[Leaf<'_>],
+        text: ProgramText<'_>,
+    ) -> Option<String> {
+        let Leaf { keys, value } = leaf;
+        let is_looked_for = text.0.is_some()
+            && keys.len() > 1
+            && keys.iter().all(|key| text.reads(key))
+            && text.compares(value);
+        let is_there = || {
+            there
+                .iter()
+                .any(|other| other.keys == *keys && other.value == *value)
+        };
+        (is_looked_for && !is_there()).then(|| {
+            let key = keys.join(".");
+            format!(
+                "it looks for `{value}` in `{key}`, which {} does not say",
+                self.target()
+            )
+        })
+    }
+
     /// Keys of a tool's input that the program reads and no table knows: whether the
     /// target sends them is not known. What the model gives to a tool of an MCP server
     /// is the same everywhere.
@@ -212,7 +262,7 @@ impl HookFitter<'_> {
             return Vec::new();
         };
         let sample = sample_event(&self.hook.event, *call);
-        let is_for_mcp = !self.source_calls(speaks, "mcp", &sample).is_empty();
+        let is_for_mcp = !self.source_calls(speaks, "mcp", &sample, true).is_empty();
         let is_same_place = target_events.iter().all(|target| {
             let there = target
                 .event
@@ -326,21 +376,34 @@ impl HookFitter<'_> {
         })
     }
 
-    /// Whether a program for every tool reads the tool's name, and compares it with
-    /// something that is not a name: a part, a pattern, a list in another place.
+    /// Whether a program reads the tool's name and decides by it in a way that its text
+    /// does not show: it makes other names of it, or compares it with something that is not
+    /// a name, such as a part, a pattern, a list in another place.
     fn decides_by_unseen_name(&self, was: &EncodedCall, text: ProgramText<'_>) -> bool {
-        let reads_name = leaves_of(&was.payload).iter().any(|leaf| {
-            was.tool.as_deref() == Some(&*leaf.value)
-                && leaf.keys.last().is_some_and(|key| text.reads(key))
-        });
+        let leaves = leaves_of(&was.payload);
+        let is_tool = |leaf: &&Leaf<'_>| was.tool.as_deref() == Some(&*leaf.value);
+        let mut keys = leaves
+            .iter()
+            .filter(is_tool)
+            .filter_map(|leaf| leaf.keys.last());
+        let Some(key) = keys.find(|key| text.reads(key)) else {
+            return false;
+        };
+        let Some(known) = text.0 else {
+            return false;
+        };
+        if makes_names_of(known, key) {
+            return true;
+        }
         let own = anyhook_agents::get(self.speaks());
         let mut names = own.into_iter().flat_map(|adapter| {
             let rows = adapter.spec.tools.iter();
             rows.flat_map(anyhook_agents::spec::ToolSpec::names)
         });
-        self.hook.matcher.is_none()
-            && reads_name
-            && !names.any(|name| text.compares(name) || text.compares(&name.to_lowercase()))
+        (self.hook.matcher.is_none() || tests_value_of(known, key))
+            && !names.any(|name| {
+                text.compares(name) || text.compares(&name.to_lowercase()) || text.joins(name)
+            })
     }
 
     /// A check of the tool's name that fails because the target has another name.
@@ -351,7 +414,10 @@ impl HookFitter<'_> {
         text: ProgramText<'_>,
     ) -> Option<String> {
         let mut names = was.tool.iter().chain(&was.aliases);
-        let is_compared = |name: &str| text.compares(name) || text.compares(&name.to_lowercase());
+        // `Bash:` begins a text that has more than the name.
+        let is_compared = |name: &str| {
+            text.compares(name) || text.compares(&name.to_lowercase()) || text.joins(name)
+        };
         let name = if text.0.is_none() {
             names.next().filter(|_| self.hook.matcher.is_none())?
         } else if self.decides_by_unseen_name(was, text) {

@@ -76,6 +76,15 @@ impl ProgramText<'_> {
         })
     }
 
+    /// Whether a word begins a text of several values, such as `Bash:ls`.
+    pub(super) fn joins(self, word: &str) -> bool {
+        self.0.is_some_and(|text| {
+            word_places(text, word).any(|(left, right)| {
+                right.starts_with(':') && !left.ends_with(['/', '-', '.', ':'])
+            })
+        })
+    }
+
     /// Whether a word is a value of its own, and not one of a sentence.
     pub(super) fn quotes(self, word: &str) -> bool {
         self.0.is_none_or(|text| {

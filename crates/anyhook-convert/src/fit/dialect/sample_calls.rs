@@ -168,14 +168,22 @@ pub(super) fn sample_event(event: &str, (kind, main): SampleCall) -> HookEvent {
     sample
 }
 
-/// The sample as calls of each tool that the agent has for it. With `read_only`,
-/// also of tools that it names no more.
+/// Which of an agent's calls are encoded.
+#[derive(Clone, Copy)]
+pub(super) struct CallForms {
+    /// Also those of tools that the agent names no more.
+    pub(super) read_only: bool,
+    /// With the fields that only some calls have.
+    pub(super) sometimes: bool,
+}
+
+/// The sample as calls of each tool that the agent has for it.
 pub(super) fn encoded_calls(
     adapter: &Adapter,
     event: &EventSpec,
     kind: &str,
     sample: &HookEvent,
-    read_only: bool,
+    forms: CallForms,
 ) -> Vec<EncodedCall> {
     let splits = !event.tools.is_empty();
     let mut tools: Vec<(Option<String>, Option<&ToolSpec>)> = Vec::new();
@@ -189,7 +197,7 @@ pub(super) fn encoded_calls(
         tools.extend(name.map(|name| (Some(name), None)));
     } else {
         let rows = adapter.spec.tools.iter();
-        let rows = rows.filter(|row| read_only || !row.read_only);
+        let rows = rows.filter(|row| forms.read_only || !row.read_only);
         let rows = rows.filter(|row| row.kinds().any(|own| own == kind));
         tools.extend(rows.map(|row| (Some(row.native.to_string()), Some(row))));
         tools.dedup_by(|left, right| left.0 == right.0);
@@ -203,7 +211,11 @@ pub(super) fn encoded_calls(
             call.data
                 .insert(field::NATIVE_TOOL_NAME.into(), json!(tool));
         }
-        add_fields(adapter, event, &mut call);
+        add_fields(adapter, event, forms.sometimes, &mut call);
+        let mut rows = adapter.payload_rows(event);
+        if !forms.sometimes && rows.any(|row| row.sometimes && row.to == "session_id") {
+            call.session_id = None;
+        }
         keep_sent_keys(adapter, event, kind, row, &mut call);
         let mut payload = adapter.encode(&call, Some(&event.native))?.payload;
         add_other_keys(adapter, event, row, &mut payload);
@@ -220,8 +232,9 @@ pub(super) fn encoded_calls(
 }
 
 /// Fills every field that the agent's payload of this event has a row for.
-fn add_fields(adapter: &Adapter, event: &EventSpec, call: &mut HookEvent) {
-    for row in adapter.payload_rows(event) {
+fn add_fields(adapter: &Adapter, event: &EventSpec, sometimes: bool, call: &mut HookEvent) {
+    let rows = adapter.payload_rows(event);
+    for row in rows.filter(|row| sometimes || !row.sometimes) {
         let is_of_call = row.to.contains('.')
             || matches!(
                 row.to.as_ref(),

@@ -151,6 +151,10 @@ fn names_a_key(after: &str) -> bool {
     for _ in 0..3 {
         let start = rest.trim_start_matches(|letter| KEY_GLUE_CHARS.contains(letter));
         let glue = rest.get(..rest.len() - start.len()).unwrap_or_default();
+        // Every value of it, or a sum with something else.
+        if glue.contains("[]") || glue.contains(" - ") {
+            return false;
+        }
         let Some(name) = identifier(start) else {
             return false;
         };
@@ -199,7 +203,7 @@ fn is_definition(before: &str) -> bool {
 }
 
 /// The name that a line assigns to.
-fn assigned_name(before: &str) -> Option<&str> {
+pub(super) fn assigned_name(before: &str) -> Option<&str> {
     let before = before.rsplit(';').next()?;
     let (target, value) = before.split_once('=')?;
     if value.starts_with('=') || target.ends_with(['!', '<', '>']) {
@@ -333,6 +337,9 @@ mod tests {
             "jq '.tool_input | to_entries[]'",
             "jq '.tool_input | tostring | test(\"x\")'",
             "jq -r '.tool_input' | grep x",
+            "jq -e '[.tool_input[]] | join(\" \") | test(\"x\")'",
+            "jq -e '.tool_input | .[] | .x'",
+            "if set(p['tool_input']) - {'command', 'timeout'}:",
             "jq --arg k \"$1\" '.tool_input[$k]'",
             "for k, v in p['tool_input'].items():",
             "any('x' in v for v in p[\"tool_input\"].values())",
