@@ -348,6 +348,15 @@ impl Checker<'_> {
             .help("remove `blocking`, or choose an event that comes before the action");
             self.push(finding, &path.key("blocking"));
         }
+        if hook.handler.dialect.as_deref() == Some("openhook") {
+            let finding = Diagnostic::warning(
+                "cannot-block",
+                blocking,
+                "a hook with `dialect: openhook` only hears what happened, so it cannot block",
+            )
+            .help("remove `blocking`, or use another dialect");
+            self.push(finding, &path.key("blocking"));
+        }
         if let (true, Some(span)) = (hook.handler.is_async, spans.is_async) {
             let finding = Diagnostic::warning(
                 "async-blocking",

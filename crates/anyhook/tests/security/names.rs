@@ -122,3 +122,16 @@ fn a_name_that_some_agent_may_use_is_not_told() {
         );
     }
 }
+
+#[test]
+fn a_guard_in_a_dialect_without_answers_is_reported() {
+    let scratch = super::support::project();
+    let manifest =
+        super::support::MANIFEST.replace("./guard.sh}", "./guard.sh, dialect: openhook}");
+    scratch.file(".anyhook/hooks.yaml", &manifest).unwrap();
+    let output = super::support::anyhook(&scratch)
+        .run(["validate"], "")
+        .unwrap();
+    let text = format!("{output:?}");
+    assert!(text.contains("cannot-block"), "{text}");
+}
