@@ -1,7 +1,7 @@
 //! What `install`, `uninstall`, `status` and `doctor` must not do with files that
 //! are not ours, and must not keep silent about.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhook_agents::Adapter;
 use anyhook_agents::spec::Scope as FileScope;
