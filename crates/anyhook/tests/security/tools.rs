@@ -9,7 +9,7 @@ use anyhook_model::HookEvent;
 use anyhook_testkit::{ProcessOutput, Scratch, wait_for};
 use serde_json::{Value, json};
 
-use crate::support::anyhook;
+use crate::support::{anyhook, is_denied};
 
 const SHAPES: &str = include_str!("tool_shapes.txt");
 const HARMLESS: &str = include_str!("harmless_tools.txt");
