@@ -5,7 +5,7 @@ use anyhook_agents::matchers::{ANY_SERVER, alternatives};
 use anyhook_agents::spec::MatcherSubject;
 use anyhook_agents::{Adapter, Placement};
 use anyhook_model::event::field;
-use anyhook_model::matching::CompiledMatcher;
+use anyhook_model::matching::{CompiledMatcher, canonical_mcp_name};
 use anyhook_model::{Hook, HookEvent, Matcher, matches, registry};
 use serde_json::json;
 
@@ -172,23 +172,23 @@ fn lost_mcp_tool(
     let mut lost = tries.filter_map(|(server, tool)| {
         let name_in = |agent: &Adapter| agent.mcp_name(&server, &tool);
         let own_name = match source.agent {
-            Some(agent) => Some(name_in(agent)?),
-            None => None,
+            Some(agent) => name_in(agent)?,
+            None => canonical_mcp_name(&server, &tool),
         };
-        let before = mcp_call(&original.event, &server, &tool, own_name.as_deref());
+        let before = mcp_call(&original.event, &server, &tool, &own_name);
         if !was.matches(&before) {
             return None;
         }
         let there = name_in(adapter)?;
-        let after = mcp_call(&original.event, &server, &tool, Some(&there));
+        let after = mcp_call(&original.event, &server, &tool, &there);
         let is_kept = entries.iter().any(|matcher| matcher.matches(&after));
         (!is_kept).then(|| format!("MCP tools such as `{there}`"))
     });
     lost.next()
 }
 
-fn mcp_call(event: &str, server: &str, tool: &str, native: Option<&str>) -> HookEvent {
-    let mut made = call(event, native.unwrap_or(tool), native);
+fn mcp_call(event: &str, server: &str, tool: &str, native: &str) -> HookEvent {
+    let mut made = call(event, native, Some(native));
     made.data
         .insert(field::MCP.into(), json!({"server": server, "tool": tool}));
     made
