@@ -694,7 +694,7 @@ fn a_file_tool_of_an_mcp_server_is_judged_by_its_paths() {
             let run = ["run", "--agent", "claude-code"];
             let output = anyhook(&scratch).run(run, &payload.to_string()).unwrap();
             assert_eq!(
-                super::support::is_denied(&output),
+                is_denied(&output),
                 is_dangerous,
                 "{tool} {input}: {output:?}"
             );
