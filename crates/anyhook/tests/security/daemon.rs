@@ -623,7 +623,7 @@ fn an_http_entry_asks_the_project_that_its_session_was_started_in() {
                 let call = session_event("PreToolUse", session, cwd);
                 let output = post_http_entry(&daemon, &call);
                 assert!(is_denied(&output), "{session} {cwd:?}: {output:?}");
-                let is_told = warnings(&scratch).contains("not known in which project");
+                let is_told = warnings(&scratch).contains("does not know yet in which project");
                 assert_eq!(is_told, session == "seen", "{session}");
             }
         }
@@ -643,9 +643,9 @@ fn an_http_entry_says_when_the_project_of_its_session_is_not_known() {
     for is_first in [true, false] {
         let output = post_http_entry(&daemon, &call);
         assert!(!is_denied(&output), "{output:?}");
-        let is_told = output.stdout.contains("not known in which project");
+        let is_told = output.stdout.contains("does not know yet in which project");
         assert_eq!(is_told, is_first, "{output:?}");
-        assert!(warnings(&scratch).contains("not known in which project"));
+        assert!(warnings(&scratch).contains("does not know yet in which project"));
     }
     let prompt = session_event("UserPromptSubmit", "new", &elsewhere);
     let run = anyhook(&scratch).env("CLAUDE_PROJECT_DIR", scratch.project());
