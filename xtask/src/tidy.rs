@@ -62,6 +62,10 @@ const FILES_ABOUT_ONE_AGENT: &[(&str, &str)] = &[
         "anyhook-guard/src/judges/",
         "editors and cloud tools of the same name, as commands",
     ),
+    (
+        "anyhook-guard/src/shell/wrappers/unknown_launchers",
+        "programs of agents, whose arguments are prompts and no commands",
+    ),
 ];
 
 /// Variables that several agents set, each with its own name as the value.

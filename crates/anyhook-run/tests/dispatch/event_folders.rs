@@ -18,9 +18,14 @@ fn guarded() -> DispatchScratch {
 }
 
 fn claude(scratch: &DispatchScratch, cwd: &str) -> DispatchOutput {
+    claude_started_in(scratch, &scratch.base, cwd)
+}
+
+fn claude_started_in(scratch: &DispatchScratch, folder: &Path, cwd: &str) -> DispatchOutput {
     let payload = json!({"hook_event_name": "PreToolUse", "session_id": "s", "transcript_path": "/t",
         "cwd": cwd, "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_use_id": "t"});
-    scratch.run_as(&["--agent", "claude-code"], payload.to_string().as_bytes())
+    let arguments = ["--agent", "claude-code"];
+    scratch.run_in(folder, &arguments, payload.to_string().as_bytes())
 }
 
 fn denies(output: &DispatchOutput) -> bool {
@@ -84,18 +89,13 @@ fn unusual_paths_of_a_folder() {
         assert!(denies(&claude(&scratch, &cwd)), "{cwd}");
     }
     // Without a folder in the payload, that of the process counts.
-    scratch.write(
-        ".anyhook/hooks.yaml",
-        &manifest(&hook(
-            "base",
-            "before_tool_execute",
-            DENIES,
-            "blocking: true",
-        )),
-    );
-    consent_to(&scratch, &scratch.base);
+    let other = hook("other", "before_tool_execute", DENIES, "blocking: true");
+    scratch.write("other/.anyhook/hooks.yaml", &manifest(&other));
+    let other = scratch.base.join("other");
+    consent_to(&scratch, &other);
     for cwd in ["", ".", "some/where", "/nowhere/at/all"] {
-        assert!(denies(&claude(&scratch, cwd)), "{cwd}");
+        let output = claude_started_in(&scratch, &other, cwd);
+        assert!(denies(&output), "{cwd}");
     }
 }
 

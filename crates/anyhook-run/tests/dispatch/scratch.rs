@@ -128,6 +128,18 @@ impl DispatchScratch {
         DispatchOutput(self.dispatcher().run(arguments, payload).unwrap())
     }
 
+    /// As [`Self::run_as`], started in another folder.
+    pub(crate) fn run_in(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        payload: &[u8],
+    ) -> DispatchOutput {
+        let arguments = ["run"].iter().chain(arguments);
+        let dispatcher = self.dispatcher().dir(folder);
+        DispatchOutput(dispatcher.run(arguments, payload).unwrap())
+    }
+
     pub(crate) fn run(&self, event: &Value) -> DispatchOutput {
         self.run_bytes(event.to_string().as_bytes())
     }
