@@ -20,9 +20,9 @@ use crate::patch;
 use crate::tools::{extend_new, push_new};
 use keys::{
     ARGUMENT_KEYS, CODE_KEYS, COMMAND_KEYS, COMMAND_LIST_KEYS, CONTENT_KEYS, DELETE_WORDS,
-    LANGUAGE_KEYS, LANGUAGES, NEW_TEXT_KEYS, OLD_TEXT_KEYS, OUTPUT_KEYS, PASSIVE_WORDS, PATH_KEYS,
-    PROGRAM_KEYS, RUN_WORDS, RUNNABLE_WORDS, SHELL_WORDS, TYPED_TEXT_KEYS, WEAK_CONTENT_KEYS,
-    WEAK_PATH_KEYS, WRAPPER_KEYS, WRITE_WORDS,
+    KEYBOARD_WORDS, KEYSTROKE_KEYS, LANGUAGE_KEYS, LANGUAGES, NEW_TEXT_KEYS, OLD_TEXT_KEYS,
+    OUTPUT_KEYS, PASSIVE_WORDS, PATH_KEYS, PROGRAM_KEYS, RUN_WORDS, RUNNABLE_WORDS, SHELL_WORDS,
+    TYPED_TEXT_KEYS, WEAK_CONTENT_KEYS, WEAK_PATH_KEYS, WRAPPER_KEYS, WRITE_WORDS,
 };
 
 /// Key of `metadata`: the keys of `tool_input` that were inferred, each with the
@@ -185,11 +185,11 @@ impl Findings {
         let mut found = Self::default();
         found.search(input, MAX_DEPTH);
         found.take_program();
-        let words = if has_own_name {
-            words_of(name)
-        } else {
-            Vec::new()
-        };
+        let words = words_of(name);
+        if found.commands.is_empty() {
+            found.commands.extend(named_code(&words, input));
+        }
+        let words = if has_own_name { words } else { Vec::new() };
         let is_passive = has_word(&words, PASSIVE_WORDS);
         let changes_files = has_word(&words, WRITE_WORDS);
         if changes_files {
@@ -535,12 +535,47 @@ fn code_in(map: &Map<String, Value>) -> Option<String> {
     };
     let language = under(LANGUAGE_KEYS)?.trim().to_ascii_lowercase();
     let (_, runner) = LANGUAGES.iter().find(|(name, _)| *name == language)?;
-    let code = under(CODE_KEYS)?;
+    Some(run_by(runner, under(CODE_KEYS)?))
+}
+
+/// Code as a shell runs it.
+fn run_by(runner: &[&str], code: String) -> String {
     if runner.is_empty() {
-        return Some(code);
+        return code;
     }
     let words = runner.iter().map(|word| (*word).to_owned()).chain([code]);
-    Some(shell::join_script(&words.collect::<Vec<_>>()))
+    shell::join_script(&words.collect::<Vec<_>>())
+}
+
+/// Code for a tool whose name says the language (`execute_python`), or keys typed into a
+/// shell (`terminal_send_keys`), as commands. The input decides as well, so this also
+/// holds for MCP tools, whose names alone mean nothing.
+fn named_code(words: &[String], input: &Value) -> Vec<String> {
+    let Value::Object(map) = input else {
+        return Vec::new();
+    };
+    if has_word(words, PASSIVE_WORDS) {
+        return Vec::new();
+    }
+    // A node is more often a part of a document than the interpreter.
+    let language = LANGUAGES
+        .iter()
+        .find(|(name, _)| *name != "node" && words.iter().any(|word| word == name));
+    let texts = |keys: &[&str]| -> Vec<String> {
+        let is_named = |key: &str| keys.contains(&plain_key(key).as_str());
+        let members = map.iter().filter(|(key, _)| is_named(key));
+        members
+            .flat_map(|(_, value)| command_text(value, false))
+            .collect()
+    };
+    if let Some((_, runner)) = language {
+        let codes = texts(CODE_KEYS).into_iter();
+        return codes.map(|code| run_by(runner, code)).collect();
+    }
+    if has_word(words, KEYBOARD_WORDS) {
+        return texts(KEYSTROKE_KEYS);
+    }
+    Vec::new()
 }
 
 /// What is typed into a tool that runs it.

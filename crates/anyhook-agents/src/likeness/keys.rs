@@ -67,6 +67,18 @@ pub(super) const LANGUAGES: &[(&str, &[&str])] = &[
 /// Keys of code whose language another key names.
 pub(super) const CODE_KEYS: &[&str] = &["code", "input", "source"];
 
+/// Words in the name of a tool that types into a shell, and the keys of what it types.
+pub(super) const KEYBOARD_WORDS: &[&str] = &["console", "pty", "terminal", "tmux", "tty"];
+pub(super) const KEYSTROKE_KEYS: &[&str] = &[
+    "chars",
+    "input",
+    "inputtext",
+    "keys",
+    "keystrokes",
+    "stdin",
+    "text",
+];
+
 /// Keys under which a tool that runs something by its name may take it.
 pub(super) const TYPED_TEXT_KEYS: &[&str] = &[
     "input",

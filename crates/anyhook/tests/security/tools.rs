@@ -567,6 +567,16 @@ fn a_command_in_pieces_is_put_together_for_the_guards() {
             "mcp__sh__run",
             r#"{"language": "Python", "code": "import os; os.system('rm -rf /')"}"#,
         ),
+        (
+            "mcp__x__execute_python",
+            r#"{"code": "import os; os.system('rm -rf /')"}"#,
+        ),
+        (
+            "execute_python",
+            r#"{"code": "import os; os.system('rm -rf /')"}"#,
+        ),
+        ("mcp__tmux__send_keys", r#"{"keys": "rm -rf /"}"#),
+        ("mcp__x__terminal", r#"{"input": "rm -rf /"}"#),
         ("mcp__sh__run", r#"{"command": "rm -rf /", "x": NaN}"#),
         (
             "Bash",
@@ -583,6 +593,15 @@ fn a_command_in_pieces_is_put_together_for_the_guards() {
         (
             "mcp__sh__run",
             r#"{"code": "print(1)", "language": "python"}"#,
+        ),
+        ("mcp__x__execute_python", r#"{"code": "print('rm -rf /')"}"#),
+        (
+            "mcp__docs__search_python",
+            r#"{"code": "import os; os.system('rm -rf /')"}"#,
+        ),
+        (
+            "mcp__canvas__update_node",
+            r#"{"input": "require('fs').rmSync('/')"}"#,
         ),
         ("Bash", r#"{"command": "ls", "x": NaN}"#),
         ("Bash", r#"["ls -l"]"#),
