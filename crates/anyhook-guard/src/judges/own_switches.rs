@@ -1,8 +1,6 @@
 //! `self`: texts that switch the hooks off once they are in a file: `ANYHOOK=0` where
 //! shells and tools read their variables, `core.hooksPath` in a settings file of git.
 
-use anyhook_util::env;
-
 use super::Objections;
 use super::access::{Access, shell_files};
 use super::own_files::anyhook_switch;
@@ -94,7 +92,7 @@ fn judge_text<'t>(
 
 /// Whether a text sets a variable of anyhook: `ANYHOOK=0`, `set -gx ANYHOOK 0`.
 fn sets_switch(text: &str) -> bool {
-    if !text.contains(env::ANYHOOK.name) {
+    if !text.to_ascii_lowercase().contains("anyhook") {
         return false;
     }
     let words: Vec<&str> = text
