@@ -33,7 +33,7 @@ fn put_odd_file(path: &Path, kind: &str) -> Option<UnixListener> {
         }
         "socket" => return Some(UnixListener::bind(path).unwrap()),
         "folder" => fs::create_dir(path).unwrap(),
-        "dangling" => symlink("/nonexistent/x", path).unwrap(),
+        "dangling" => symlink("missing-folder/x", path).unwrap(),
         "loop" => symlink(path, path).unwrap(),
         "huge" => fs::File::create(path).unwrap().set_len(1 << 40).unwrap(),
         "device" => symlink("/dev/zero", path).unwrap(),
